@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"stave/internal/machine"
+)
+
+// Data is what an agent remembers.
+type Data struct {
+	Spawning
+	Turn   string `json:"turn,omitzero"` // the running turn's id
+	Turns  int    `json:"turns"`
+	Ending string `json:"ending,omitzero"` // why it ends with this turn
+	Forced bool   `json:"forced,omitzero"`
+}
+
+// Prepare is the job of a spawning agent.
+type Prepare struct {
+	AgentID string
+	Model   string
+}
+
+// Key is constant: preparing again is harmless.
+func (Prepare) Key() string { return "1" }
+
+// TurnID names the n-th turn of a conversation.
+func TurnID(n int) string { return fmt.Sprintf("turn_%d", n) }
+
+func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error) {
+	switch c := c.(type) {
+	case Spawn:
+		return one(c.Spawning)
+	case BecomeReady:
+		return one(Ready{d.AgentID})
+	case FailInit:
+		return one(Failed{d.AgentID, c.Error})
+	case machine.Late:
+		return one(Failed{d.AgentID, "it was not ready in time"})
+	case Assign:
+		return one(TurnAssigned{d.AgentID, TurnID(c.Turn), c.Work})
+	case EndTurn:
+		if d.Ending != "" {
+			return one(Terminated{d.AgentID, d.Ending, Stats{d.Turns}})
+		}
+		return one(TurnEnded{d.AgentID, c.TurnID, c.Outcome})
+	case Kill:
+		return d.end(s, c.Reason, c.Force)
+	case ExhaustBudget:
+		return d.end(s, "budget exhausted: "+c.Limit, true)
+	}
+	return nil, fmt.Errorf("no rule for %T", c)
+}
+
+func (d Data) end(s machine.State, reason string, force bool) ([]machine.Event, error) {
+	if s != runningTurn {
+		return one(Terminated{d.AgentID, reason, Stats{d.Turns}})
+	}
+	if d.Ending != "" && (d.Forced || !force) {
+		return nil, nil
+	}
+	return one(Stopping{d.AgentID, reason, force})
+}
+
+func one(e machine.Event) ([]machine.Event, error) { return []machine.Event{e}, nil }
+
+func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
+	switch e := e.(type) {
+	case Spawning:
+		if e.AgentID == "" {
+			return d, errors.New("an agent needs an id")
+		}
+		d.Spawning = e
+	case TurnAssigned:
+		d.Turn, d.Turns = e.TurnID, d.Turns+1
+	case TurnEnded:
+		if e.TurnID != d.Turn {
+			return d, fmt.Errorf("%s ended while %s ran", e.TurnID, d.Turn)
+		}
+		d.Turn = ""
+	case Stopping:
+		d.Ending, d.Forced = e.Reason, d.Forced || e.Force
+	case Terminated:
+		d.Turn = ""
+	}
+	return d, nil
+}

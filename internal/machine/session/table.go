@@ -1,0 +1,240 @@
+// Package session is the room of one conversation: it takes messages, admits
+// one turn after another, and can be paused, suspended, closed and archived.
+package session
+
+import (
+	"stave/internal/machine"
+	"stave/internal/model"
+)
+
+const (
+	created   machine.State = "created"
+	active    machine.State = "active"
+	paused    machine.State = "paused"
+	suspended machine.State = "suspended"
+	closing   machine.State = "closing"
+	closed    machine.State = "closed"
+	archived  machine.State = "archived"
+)
+
+// Commands.
+type (
+	// Create begins a conversation.
+	Create struct{ Created }
+	// Activate reports that an agent is ready.
+	Activate struct{ AgentID string }
+	// Say gives the conversation a message.
+	Say struct {
+		Text     string `json:"text"`
+		Mode     string `json:"mode,omitzero"` // queue (default) or steer
+		Headless bool   `json:"headless,omitzero"`
+	}
+	// Proceed lets the session do what is next: admit a turn, suspend, close.
+	Proceed struct{ Agents int } // agents still alive
+	// Spend reports a finished turn.
+	Spend struct{ TurnEnded }
+	// Pause stops after the present step.
+	Pause struct {
+		Reason string `json:"reason,omitzero"`
+	}
+	// Resume goes on after a pause.
+	Resume struct {
+		Headless bool `json:"headless,omitzero"`
+	}
+	// Suspend stops until a person intervenes.
+	Suspend struct{ Reason, Info string }
+	// Unsuspend goes on after a suspension.
+	Unsuspend struct {
+		Headless bool `json:"headless,omitzero"`
+	}
+	// Close ends the conversation after its present turn.
+	Close struct {
+		Reason string `json:"reason,omitzero"`
+	}
+	// Stop ends the conversation and everything that runs in it, now.
+	Stop struct {
+		Reason string `json:"reason,omitzero"`
+	}
+	// Recover reports that the process died while work was due.
+	Recover struct {
+		Progress bool // something ended since the last recovery
+		Headless bool
+	}
+	// AgentGone reports an agent's end.
+	AgentGone struct {
+		AgentID string
+		Root    bool
+		Reason  string
+	}
+	// Archive moves a closed conversation to cold storage.
+	Archive struct{}
+)
+
+// Config is fixed when a conversation begins.
+type Config struct {
+	Mode           string  `json:"mode"` // ask or yolo
+	ReadOnly       bool    `json:"read_only,omitzero"`
+	Model          string  `json:"model"`
+	Dir            string  `json:"cwd"`
+	System         string  `json:"system,omitzero"`
+	MaxRequests    int     `json:"max_requests,omitzero"`
+	MaxAttempts    int     `json:"max_attempts,omitzero"`
+	ErrorThreshold int     `json:"error_threshold,omitzero"`
+	AnswerMs       int64   `json:"answer_ms,omitzero"` // how long a question waits, 0 for ever
+	Origin         *Origin `json:"origin,omitzero"`
+	// History is the transcript a fork starts from, so that it stands alone.
+	History []model.Message `json:"history,omitzero"`
+}
+
+// Origin names where a fork comes from.
+type Origin struct {
+	Log  string `json:"log"`
+	Seq  uint64 `json:"seq"`
+	Hash string `json:"hash"`
+}
+
+// Events. Each type is a rune kind.
+type (
+	// Created begins the conversation.
+	Created struct {
+		ConversationID string `json:"conversation_id"`
+		RootAgentID    string `json:"root_agent_id"`
+		Title          string `json:"title"`
+		Headless       bool   `json:"headless,omitzero"`
+		Config         Config `json:"config"`
+	}
+	// Activated says that the root agent is ready.
+	Activated struct {
+		RootAgentID string `json:"root_agent_id"`
+	}
+	// AgentJoined says that an agent became ready later on.
+	AgentJoined struct {
+		AgentID string `json:"agent_id"`
+	}
+	// AgentLost says that an agent ended.
+	AgentLost struct {
+		AgentID string `json:"agent_id"`
+		Root    bool   `json:"root,omitzero"`
+		Reason  string `json:"reason"`
+	}
+	// MessageReceived is an input that waits for its turn.
+	MessageReceived struct {
+		Message  uint64 `json:"message"`
+		Text     string `json:"text"`
+		Mode     string `json:"mode"`
+		Headless bool   `json:"headless,omitzero"`
+	}
+	// TurnAdmitted gives a waiting input to the root agent.
+	TurnAdmitted struct {
+		Turn    int    `json:"turn"`
+		Message uint64 `json:"message"`
+		Text    string `json:"text"`
+		Mode    string `json:"mode"`
+	}
+	// TurnEnded closes a turn's books in the session.
+	TurnEnded struct {
+		TurnID  string      `json:"turn_id"`
+		Root    bool        `json:"root"`
+		Outcome string      `json:"outcome"`
+		Reason  string      `json:"reason,omitzero"`
+		Calls   int         `json:"calls"`
+		Usage   model.Usage `json:"usage"`
+	}
+	// Paused stops the conversation.
+	Paused struct {
+		Reason string `json:"reason"`
+	}
+	// Resumed goes on.
+	Resumed struct {
+		Headless bool `json:"headless,omitzero"`
+	}
+	// Suspended stops the conversation until a person intervenes.
+	Suspended struct {
+		Reason string `json:"reason"`
+		Info   string `json:"budget_info,omitzero"`
+	}
+	// Unsuspended goes on.
+	Unsuspended struct {
+		Headless bool `json:"headless,omitzero"`
+	}
+	// Recovered notes that the process died while work was due.
+	Recovered struct {
+		InARow   int  `json:"in_a_row"` // without anything ending in between
+		Headless bool `json:"headless,omitzero"`
+	}
+	// Closing ends the agents.
+	Closing struct {
+		Reason string `json:"reason"`
+		Force  bool   `json:"force,omitzero"`
+	}
+	// Stopping ends at once what a close was waiting for.
+	Stopping struct {
+		Reason string `json:"reason"`
+	}
+	// Closed seals the log.
+	Closed struct {
+		FinalStats Stats `json:"final_stats"`
+	}
+	// Archived says that the runes went to cold storage.
+	Archived struct{}
+)
+
+// Machine is the table.
+var Machine = machine.Make(machine.Machine[Data]{
+	Name: "session",
+	Boxes: []machine.Box{
+		machine.Born().
+			On(Create{}, created, Created{}),
+		machine.Await(created, "the root agent is being made ready").
+			On(Activate{}, active, Activated{}).
+			On(AgentGone{}, created, AgentLost{}).
+			On(Proceed{}, suspended, Suspended{}).
+			On(Recover{}, created, Recovered{}).
+			May(Say{}, created, MessageReceived{}).
+			May(Close{}, closing, Closing{}).
+			May(Stop{}, closing, Closing{}),
+		machine.Rest(active, "takes messages and runs turns").
+			May(Say{}, active, MessageReceived{}).
+			On(Proceed{}, active, TurnAdmitted{}).
+			On(Proceed{}, suspended, Suspended{}).
+			On(Spend{}, active, TurnEnded{}).
+			On(Activate{}, active, AgentJoined{}).
+			On(AgentGone{}, active, AgentLost{}).
+			On(Recover{}, active, Recovered{}).
+			On(Recover{}, suspended, Suspended{}).
+			On(Suspend{}, suspended, Suspended{}).
+			May(Pause{}, paused, Paused{}).
+			May(Close{}, closing, Closing{}).
+			May(Stop{}, closing, Closing{}),
+		machine.Rest(paused, "stopped by a person; messages wait").
+			May(Resume{}, active, Resumed{}).
+			May(Say{}, paused, MessageReceived{}).
+			On(Spend{}, paused, TurnEnded{}).
+			On(Activate{}, paused, AgentJoined{}).
+			On(AgentGone{}, paused, AgentLost{}).
+			On(Recover{}, paused, Recovered{}).
+			May(Close{}, closing, Closing{}).
+			May(Stop{}, closing, Closing{}),
+		machine.Rest(suspended, "stopped by errors or a budget; a person must intervene").
+			May(Unsuspend{}, active, Unsuspended{}).
+			May(Say{}, suspended, MessageReceived{}).
+			On(Spend{}, suspended, TurnEnded{}).
+			On(Activate{}, suspended, AgentJoined{}).
+			On(AgentGone{}, suspended, AgentLost{}).
+			On(Recover{}, suspended, Recovered{}).
+			May(Close{}, closing, Closing{}).
+			May(Stop{}, closing, Closing{}),
+		machine.Await(closing, "its agents are ending").
+			On(Spend{}, closing, TurnEnded{}).
+			On(AgentGone{}, closing, AgentLost{}).
+			On(Activate{}, closing, AgentJoined{}).
+			On(Recover{}, closing, Recovered{}).
+			On(Proceed{}, closed, Closed{}).
+			May(Stop{}, closing, Stopping{}),
+		machine.Rest(closed, "sealed").
+			May(Archive{}, archived, Archived{}),
+		machine.End(archived, "in cold storage; still listed, restorable"),
+	},
+	Decide: decide,
+	Evolve: evolve,
+})

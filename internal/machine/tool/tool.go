@@ -1,0 +1,249 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"stave/internal/machine"
+)
+
+// Answer is what the gate says of a call.
+type Answer string
+
+// Answers.
+const (
+	Allow  Answer = "allow"
+	Ask    Answer = "ask"
+	Refuse Answer = "deny"
+)
+
+// Verdict is the gate's answer with who or which rule gave it, and why.
+type Verdict struct {
+	Answer Answer
+	By     string
+	Reason string
+}
+
+// Data is what a call remembers.
+type Data struct {
+	Call       Call            `json:"call"`
+	Attempt    int             `json:"attempt"`
+	Reason     string          `json:"reason,omitzero"` // why a person is asked
+	ApprovedBy string          `json:"approved_by,omitzero"`
+	Intent     json.RawMessage `json:"intent,omitzero"`
+	Known      string          `json:"known,omitzero"` // about a lost outcome
+	Status     Status          `json:"status,omitzero"`
+}
+
+// RunTool is the job of an executing call.
+type RunTool struct {
+	Call    Call
+	Attempt int
+	Intent  json.RawMessage
+}
+
+// Key tells one run of the job from the next.
+func (j RunTool) Key() string { return fmt.Sprint(j.Attempt) }
+
+// MayRun asks a person whether a call may run.
+type MayRun struct {
+	Call   Call
+	Reason string
+}
+
+// WhatHappened asks a person about a lost effect.
+type WhatHappened struct {
+	Call  Call
+	Known string
+}
+
+const readOnly, idempotent = "read_only", "idempotent"
+
+// Repeatable reports whether a lost run may simply be done again.
+func (d Data) Repeatable() bool { return d.Call.Safety == readOnly || d.Call.Safety == idempotent }
+
+func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error) {
+	switch c := c.(type) {
+	case Propose:
+		return one(c.Call)
+	case Judge:
+		return d.judge(c.Verdict)
+	case Approve:
+		if c.Digest != "" && c.Digest != d.Call.Digest {
+			return nil, errors.New("the answer is for other arguments than the call has")
+		}
+		return one(Approved{d.Call.CallID, c.By, d.Call.Digest})
+	case Deny:
+		return d.deny(c.By, c.Reason)
+	case Report:
+		return one(Progress{d.Call.CallID, c.Stream, c.Chunk, c.Intent})
+	case machine.Lost:
+		if d.Repeatable() {
+			return d.restart("the process ended while it ran; it is safe to repeat")
+		}
+		return one(OutcomeUnknown{d.Call.CallID, "the process ended while it ran"})
+	case Doubt:
+		return one(OutcomeUnknown{d.Call.CallID, c.Known})
+	case Retry:
+		return d.restart("run again by order of " + c.By)
+	}
+	return d.end(s, c)
+}
+
+// end decides the commands that lead straight to a result.
+func (d Data) end(s machine.State, c machine.Command) ([]machine.Event, error) {
+	r := Result{CallID: d.Call.CallID}
+	switch c := c.(type) {
+	case Succeed:
+		r.Status, r.Output = Success, c.Output
+	case Fail:
+		r.Status, r.Error, r.Output = Error, c.Error, c.Output
+	case Crash:
+		r.Status, r.Error, r.Crashed = Error, c.Error, true
+	case Expire:
+		r.Status, r.Error, r.Output = Timeout, "time limit reached", c.Output
+	case Happened:
+		r.Status, r.Text = Success, c.Output
+		r.Error = "outcome stated by " + c.By + " after the process had ended"
+	case NotHappened:
+		r.Status, r.Error = Error, "it did not happen (stated by "+c.By+" after the process had ended)"
+	case GiveUp:
+		r.Status, r.Error = Unknown, d.unknownText(c.Reason)
+	case Cancel:
+		r.Status, r.Error = Cancelled, c.Reason
+	case Withdraw:
+		r.Status, r.Error = Cancelled, c.Reason
+	case machine.Late:
+		r.Status, r.Error = Timeout, "nobody answered in time"
+		if s == executing {
+			r.Error = "it ran past its limit"
+		}
+	default:
+		return nil, fmt.Errorf("no rule for %T", c)
+	}
+	if s == outcomeUnknown && (r.Status == Cancelled || r.Status == Timeout) {
+		r.Status, r.Error = Unknown, d.unknownText(r.Error)
+	}
+	return one(r)
+}
+
+func (d Data) judge(v Verdict) ([]machine.Event, error) {
+	if d.Call.Invalid != "" {
+		return one(Result{CallID: d.Call.CallID, Status: Error, Error: d.Call.Invalid})
+	}
+	switch v.Answer {
+	case Allow:
+		return one(Approved{d.Call.CallID, v.By, d.Call.Digest})
+	case Ask:
+		return one(ApprovalRequested{d.Call.CallID, d.Call.Digest, v.Reason})
+	default:
+		return d.deny(v.By, v.Reason)
+	}
+}
+
+func (d Data) deny(by, reason string) ([]machine.Event, error) {
+	if reason == "" {
+		reason = "refused by " + by
+	}
+	return []machine.Event{
+		Denied{d.Call.CallID, reason, by},
+		Result{CallID: d.Call.CallID, Status: Refused, Error: reason},
+	}, nil
+}
+
+func (d Data) restart(why string) ([]machine.Event, error) {
+	return one(Restarted{d.Call.CallID, d.Attempt + 1, why})
+}
+
+func (d Data) unknownText(why string) string {
+	return "the outcome is unknown: " + d.Known + "; " + why +
+		". It may or may not have happened: do not assume either, inspect first."
+}
+
+func one(e machine.Event) ([]machine.Event, error) { return []machine.Event{e}, nil }
+
+func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
+	switch e := e.(type) {
+	case Call:
+		if e.CallID == "" || e.Tool == "" {
+			return d, errors.New("a call needs an id and a tool")
+		}
+		d.Call, d.Attempt = e, 1
+	case ApprovalRequested:
+		d.Reason = e.Reason
+		return d, d.same(e.Digest)
+	case Approved:
+		d.ApprovedBy = e.Approver
+		if e.Approver == "" {
+			return d, errors.New("an approval names who gave it")
+		}
+		return d, d.same(e.Digest)
+	case Progress:
+		if e.Intent != nil {
+			d.Intent = e.Intent
+		}
+	case Restarted:
+		if a.From == executing && !d.Repeatable() {
+			return d, errors.New("a side effect is never repeated by itself")
+		}
+		if e.Attempt != d.Attempt+1 {
+			return d, fmt.Errorf("attempt %d after %d", e.Attempt, d.Attempt)
+		}
+		d.Attempt = e.Attempt
+	case OutcomeUnknown:
+		d.Known = e.Known
+	case Result:
+		if d.Status != "" {
+			return d, errors.New("a call has exactly one result")
+		}
+		if e.CallID != d.Call.CallID {
+			return d, fmt.Errorf("a result for %s", e.CallID)
+		}
+		if ends[e.Status] != a.To {
+			return d, fmt.Errorf("a result %q does not lead to %s", e.Status, a.To)
+		}
+		d.Status = e.Status
+	}
+	return d, nil
+}
+
+// ends says where each kind of result leads.
+var ends = map[Status]machine.State{
+	Success: completedResult, Error: errorResult, Timeout: timeoutResult,
+	Cancelled: cancelledResult, Refused: denied, Unknown: unknownResult,
+}
+
+// same holds that what was shown, approved and run are the same bytes.
+func (d Data) same(digest string) error {
+	if digest != d.Call.Digest {
+		return errors.New("the arguments were changed after the call was made")
+	}
+	return nil
+}
+
+func due(s machine.State, d Data) any {
+	switch s {
+	case executing:
+		return RunTool{d.Call, d.Attempt, d.Intent}
+	case awaitingApproval:
+		return MayRun{d.Call, d.Reason}
+	default:
+		return WhatHappened{d.Call, d.Known}
+	}
+}
+
+// Signed puts the sender's name into an answer.
+func (c Approve) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c Deny) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c Happened) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c NotHappened) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c Retry) Signed(by string) any { c.By = by; return c }

@@ -1,0 +1,111 @@
+package world
+
+import (
+	"maps"
+	"slices"
+
+	"stave/internal/machine"
+	"stave/internal/machine/session"
+)
+
+// Job is work that the present state of one instance calls for.
+type Job struct {
+	ID   string // fencing id: changes when the work must be done anew
+	Path Path
+	Work any
+}
+
+// Question is something only a person can decide now.
+type Question struct {
+	ID      string   `json:"id"`
+	Log     string   `json:"log"`
+	Path    Path     `json:"path"`
+	Kind    string   `json:"kind"` // may_run, what_happened
+	Ask     any      `json:"ask"`
+	Choices []string `json:"choices"`
+	SinceMs int64    `json:"since_ms"`
+	// DeadlineMs is when the question answers itself with a timeout, 0 for never.
+	DeadlineMs int64 `json:"deadline_ms,omitzero"`
+}
+
+// JobAt returns the job of the instance at a path.
+func (w *World) JobAt(p Path) (Job, bool) {
+	n, ok := w.find(p)
+	if !ok || n.Mode() != machine.ModeWork {
+		return Job{}, false
+	}
+	work := n.Due()
+	key := work.(interface{ Key() string }).Key()
+	return Job{ID: string(p) + "#" + key, Path: p, Work: work}, true
+}
+
+// QuestionAt returns the question of the instance at a path.
+func (w *World) QuestionAt(p Path) (Question, bool) {
+	n, ok := w.find(p)
+	if !ok || n.Mode() != machine.ModeAsk {
+		return Question{}, false
+	}
+	ask := n.Due()
+	q := Question{
+		ID: p.Name(), Log: w.log, Path: p, Kind: machine.Verb(ask), Ask: ask,
+		Choices: n.Possible(true), SinceMs: n.since,
+	}
+	if limit := w.Session().Config.AnswerMs; limit > 0 {
+		q.DeadlineMs = n.since + limit
+	}
+	return q, true
+}
+
+// Jobs returns all work that is due, in path order.
+func (w *World) Jobs() []Job {
+	var jobs []Job
+	for _, p := range w.sorted() {
+		if j, ok := w.JobAt(p); ok {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// Questions returns all open questions, in path order.
+func (w *World) Questions() []Question {
+	var qs []Question
+	for _, p := range w.sorted() {
+		if q, ok := w.QuestionAt(p); ok {
+			qs = append(qs, q)
+		}
+	}
+	return qs
+}
+
+func (w *World) sorted() []Path { return slices.Sorted(maps.Keys(w.live)) }
+
+func (w *World) isDue(p Path, id string) bool {
+	j, ok := w.JobAt(p)
+	return ok && j.ID == id
+}
+
+// Recovery returns the message that tells a session its process died, and false
+// if nothing was under way. headless says that nobody is there now.
+func (w *World) Recovery(headless bool) (Message, bool) {
+	if len(w.Jobs()) == 0 && (!headless || len(w.Questions()) == 0) {
+		return Message{}, false
+	}
+	return Message{
+		Log: w.log, Path: SessionPath, By: engineName,
+		Command: session.Recover{Progress: w.progress, Headless: headless},
+	}, true
+}
+
+// Losses returns a message for every job that died with its process and has
+// something to say about it; the others are simply started again.
+func (w *World) Losses() []Message {
+	var ms []Message
+	for _, j := range w.Jobs() {
+		n, _ := w.find(j.Path)
+		if slices.Contains(n.Possible(false), machine.Verb(machine.Lost{})) {
+			ms = append(ms, Message{Log: w.log, Path: j.Path, Command: machine.Lost{}, By: engineName})
+		}
+	}
+	return ms
+}

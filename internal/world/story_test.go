@@ -1,0 +1,196 @@
+package world
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"stave/internal/machine"
+	"stave/internal/runelog"
+)
+
+var update = flag.Bool("update", false, "write stories, golden files and docs instead of comparing with them")
+
+// story plays one file of testdata: commands above ----, below it the runes
+// they cause and what is due then.
+type story struct {
+	*tape
+	name   string
+	newest Path // turn
+	// each is called after every batch, with what it recorded.
+	each func(batch []runelog.Rune)
+}
+
+// stories returns the files of testdata, in order.
+func stories(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	return files
+}
+
+// TestStories plays every story and compares what happens with what is written.
+func TestStories(t *testing.T) {
+	for _, file := range stories(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, got := play(t, file, nil)
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s tells it differently (-file +now; make docs rewrites it):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// play returns a story as written and as it happens now.
+func play(t testing.TB, file string, each func(s *story, batch []runelog.Rune)) (want, got []byte) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &story{tape: newTape(), name: file}
+	if each != nil {
+		s.each = func(batch []runelog.Rune) { each(s, batch) }
+	}
+	var out bytes.Buffer
+	for block := range strings.SplitSeq(strings.TrimSpace(string(want)), "\n\n") {
+		above, _, _ := strings.Cut(block+"\n", "----\n")
+		above = strings.TrimRight(above, "\n") + "\n"
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(above)
+		told := s.tellAll(t, above)
+		if told != "" {
+			out.WriteString("----\n" + told)
+		}
+	}
+	return want, out.Bytes()
+}
+
+// tellAll plays the lines of one block.
+func (s *story) tellAll(t testing.TB, block string) string {
+	t.Helper()
+	var b strings.Builder
+	told := false
+	for text := range strings.Lines(block) {
+		if strings.HasPrefix(text, "#") || strings.TrimSpace(text) == "" {
+			continue
+		}
+		told = true
+		l, err := parseLine(text)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		runes, err := s.play(t, l)
+		for _, r := range runes {
+			b.WriteString(show(r))
+			if Path(r.Path).machine() == "turn" {
+				s.newest = Path(r.Path)
+			}
+		}
+		if err != nil {
+			fmt.Fprintf(&b, "  ! %v\n", err)
+		}
+		if s.each != nil && len(runes) > 0 {
+			s.each(runes)
+		}
+	}
+	if !told {
+		return ""
+	}
+	b.WriteString(s.outstanding())
+	return b.String()
+}
+
+func (s *story) play(t testing.TB, l line) ([]runelog.Rune, error) {
+	t.Helper()
+	s.clock += 1000
+	if l.who == "crash" {
+		return s.crash(l.verb == "headless")
+	}
+	m, err := l.message(s.World, s.newest)
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return s.tell(m)
+}
+
+// show writes a rune on one line: seq, path, kind, arrow, who, because of what,
+// and what matters of its payload.
+func show(r runelog.Rune) string {
+	arrow := r.From + " → " + r.To
+	if r.From == r.To {
+		arrow = "in " + r.To
+	}
+	because := "  "
+	if r.Cause != 0 {
+		because = fmt.Sprintf("←%d", r.Cause)
+	}
+	text := fmt.Sprintf("%3d %-16s %-25s %-36s %s %-3s %s", r.Seq, short(r.Path), r.Kind, strings.TrimSpace(arrow), r.By, because, matters(r.Payload))
+	return strings.TrimRight(text, " ") + "\n"
+}
+
+func short(p string) string { return strings.TrimPrefix(p, string(RootPath)+"/") }
+
+// matters picks what a reader of a story wants to know of a payload.
+func matters(payload []byte) string {
+	var all map[string]any
+	if err := json.Unmarshal(payload, &all); err != nil {
+		panic(err)
+	}
+	var parts []string
+	for _, key := range []string{
+		"status", "outcome", "text", "mode", "stop", "reason", "error", "error_type", "message", "final_output", "partial_output", "output",
+		"content", "item_done", "attempt", "wait_ms", "why", "known", "approver", "denied_by", "policy_reason", "in_a_row", "headless",
+		"force", "budget_info", "safety", "group", "invalid", "groups", "chunk", "intent", "crashed", "final_stats",
+	} {
+		value, ok := all[key]
+		if _, isText := value.(string); key == "message" && !isText {
+			continue // a number, where text and mode say more
+		}
+		if parts == nil && value == "" || !ok || value == "" {
+			continue
+		}
+		shown, _ := json.Marshal(value)
+		if plain, isText := value.(string); isText && !strings.ContainsAny(plain, " \n\"") {
+			shown = []byte(plain)
+		}
+		parts = append(parts, key+"="+string(shown))
+	}
+	return strings.Join(parts, " ")
+}
+
+// outstanding lists jobs and questions.
+func (s *story) outstanding() string {
+	var b strings.Builder
+	for _, j := range s.Jobs() {
+		fmt.Fprintf(&b, "due %s %s\n", short(j.ID), machine.Verb(j.Work))
+	}
+	for _, q := range s.Questions() {
+		until := ""
+		if q.DeadlineMs > 0 {
+			until = fmt.Sprintf(" until %d ms", q.DeadlineMs)
+		}
+		fmt.Fprintf(&b, "ask %s %s (%s)%s\n", short(string(q.Path)), q.Kind, strings.Join(q.Choices, ", "), until)
+	}
+	if b.Len() == 0 {
+		return "nothing is due: the session is " + string(s.State(SessionPath)) + "\n"
+	}
+	return b.String()
+}

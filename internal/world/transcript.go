@@ -1,0 +1,148 @@
+package world
+
+import (
+	"fmt"
+
+	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/model"
+	"stave/internal/runelog"
+)
+
+// Transcript derives an agent's model requests from the runes of its log, one
+// rune at a time. Every call in it is followed by exactly one result, in call
+// order, whatever happened in between.
+type Transcript struct {
+	agent    Path
+	seq      uint64
+	messages []model.Message
+	output   []model.Part // of an answer that asked for tools and is not yet told
+	order    []string     // its calls
+	calls    map[string]model.ToolCall
+	results  map[string]model.ToolResult
+}
+
+// NewTranscript returns the empty transcript of the agent at a path.
+func NewTranscript(agent Path) *Transcript { return &Transcript{agent: agent} }
+
+// Seq returns the last rune that has been added.
+func (t *Transcript) Seq() uint64 { return t.seq }
+
+// Add takes the next rune of the log.
+func (t *Transcript) Add(r runelog.Rune) error {
+	t.seq = r.Seq
+	p := Path(r.Path)
+	if !told[r.Kind] || !(p.under(t.agent) || p == SessionPath) {
+		return nil
+	}
+	e, err := EventOf(r)
+	if err != nil {
+		return fmt.Errorf("transcript: rune %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	t.tell(e)
+	return nil
+}
+
+// told lists the kinds a transcript is made of. Deltas are not: the whole
+// answer follows them, and what a failed attempt said is void.
+var told = map[string]bool{
+	"session.created": true, "turn.started": true, "turn.tool_calls_received": true, "tool.call": true,
+	"tool.result": true, "turn.tools_finished": true, "turn.completed": true, "turn.interrupted": true, "turn.error": true,
+}
+
+func (t *Transcript) tell(e any) {
+	switch e := e.(type) {
+	case session.Created:
+		t.messages = append(t.messages, e.Config.History...)
+	case turn.Started:
+		t.say(model.RoleUser, model.Part{Text: e.Input.Text})
+	case turn.ToolCallsReceived:
+		t.output, t.order = e.Output, e.CallIDs
+		t.calls, t.results = map[string]model.ToolCall{}, map[string]model.ToolResult{}
+	case tool.Call:
+		t.calls[e.CallID] = model.ToolCall{ID: e.CallID, Name: e.Tool, Args: e.Arguments}
+	case tool.Result:
+		t.results[e.CallID] = model.ToolResult{ID: e.CallID, Text: resultText(e), IsError: e.Status != tool.Success}
+	case turn.ToolsFinished, turn.Error:
+		t.flush()
+	case turn.Completed:
+		if !t.flush() {
+			t.say(model.RoleAssistant, answer(e)...)
+		}
+	case turn.Interrupted:
+		if !t.flush() && e.PartialOutput != "" {
+			t.say(model.RoleAssistant, model.Part{Text: e.PartialOutput + "\n[" + e.Reason + ": stopped here]"})
+		}
+	}
+}
+
+// flush adds an answer that asked for tools, with its results, and reports
+// whether there was one. Slices handed out before are not touched: they end
+// where they ended.
+func (t *Transcript) flush() bool {
+	round := t.round()
+	t.messages = append(t.messages, round...)
+	t.order = nil
+	return len(round) > 0
+}
+
+func answer(e turn.Completed) []model.Part {
+	if e.FinalOutput == "" {
+		return []model.Part{{Text: "(no answer)"}}
+	}
+	if len(e.Output) > 0 {
+		return e.Output
+	}
+	return []model.Part{{Text: e.FinalOutput}}
+}
+
+func (t *Transcript) say(role model.Role, parts ...model.Part) {
+	t.messages = append(t.messages, model.Message{Role: role, Parts: parts})
+}
+
+// Messages returns the transcript so far; calls that are still open are
+// answered with what is known. The result may be kept: it never changes.
+func (t *Transcript) Messages() []model.Message {
+	n := len(t.messages)
+	return append(t.messages[:n:n], t.round()...)
+}
+
+// round returns an answer that asked for tools and the message with its results.
+func (t *Transcript) round() []model.Message {
+	if t.order == nil {
+		return nil
+	}
+	parts := t.output[:len(t.output):len(t.output)]
+	results := make([]model.Part, 0, len(t.order))
+	for _, id := range t.order {
+		call, ok := t.calls[id]
+		if !ok {
+			continue // received but never recorded: a fork cut between the two
+		}
+		parts = append(parts, model.Part{Call: &call})
+		r, ok := t.results[id]
+		if !ok {
+			r = model.ToolResult{ID: id, Text: "the outcome is unknown: the conversation was cut here", IsError: true}
+		}
+		results = append(results, model.Part{Result: &r})
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	return []model.Message{{Role: model.RoleAssistant, Parts: parts}, {Role: model.RoleTool, Parts: results}}
+}
+
+func resultText(r tool.Result) string {
+	switch {
+	case r.Status == tool.Success:
+		if r.Error != "" {
+			return r.Text + "\n[" + r.Error + "]"
+		}
+		return r.Text
+	case r.Text == "":
+		return string(r.Status) + ": " + r.Error
+	default:
+		return r.Text + "\n[" + string(r.Status) + ": " + r.Error + "]"
+	}
+}

@@ -1,0 +1,104 @@
+package world
+
+import (
+	"stave/internal/machine"
+	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/runelog"
+)
+
+// View is the present of a log as people and programs look at it.
+type View struct {
+	Log       string            `json:"log"`
+	Seq       uint64            `json:"seq"`
+	State     machine.State     `json:"state"`
+	Title     string            `json:"title"`
+	Mode      string            `json:"mode"`
+	Model     string            `json:"model"`
+	Dir       string            `json:"cwd"`
+	Why       string            `json:"why,omitzero"` // of a suspension
+	SinceMs   int64             `json:"since_ms"`
+	Origin    *session.Origin   `json:"origin,omitzero"`
+	Possible  []string          `json:"possible"` // what a person may do to the session
+	Stats     session.Stats     `json:"stats"`
+	Waiting   []session.Waiting `json:"waiting"`
+	Machines  []Place           `json:"machines"` // everything alive
+	Questions []Question        `json:"questions"`
+	Jobs      []JobView         `json:"jobs"`
+}
+
+// Place is where one instance stands.
+type Place struct {
+	Path     Path          `json:"path"`
+	Machine  string        `json:"machine"`
+	State    machine.State `json:"state"`
+	Mode     machine.Mode  `json:"mode"`
+	SinceMs  int64         `json:"since_ms"`
+	SinceSeq uint64        `json:"since_seq"`
+	Possible []string      `json:"possible,omitzero"`
+	Detail   string        `json:"detail,omitzero"`
+}
+
+// JobView is work that is due.
+type JobView struct {
+	ID   string `json:"id"`
+	Path Path   `json:"path"`
+	Work string `json:"work"`
+}
+
+// View returns the present.
+func (w *World) View() View {
+	s := w.Session()
+	root, _ := w.find(SessionPath)
+	v := View{
+		Log: w.log, Seq: w.seq, Title: s.Title, Mode: s.Config.Mode, Model: s.Config.Model, Dir: s.Config.Dir,
+		Why: s.Why, SinceMs: root.since, Origin: s.Config.Origin, Stats: s.Stats, Waiting: s.Waiting,
+		Questions: w.Questions(), State: w.State(SessionPath),
+	}
+	if root.Instance != nil {
+		v.Possible = root.Instance.Possible(true)
+	}
+	for _, p := range w.sorted() {
+		n := w.live[p]
+		v.Machines = append(v.Machines, Place{
+			Path: p, Machine: n.Machine(), State: n.State(), Mode: n.Mode(), SinceMs: n.since, SinceSeq: n.seq,
+			Possible: n.Instance.Possible(true), Detail: detail(n.Data()),
+		})
+	}
+	for _, j := range w.Jobs() {
+		v.Jobs = append(v.Jobs, JobView{j.ID, j.Path, machine.Verb(j.Work)})
+	}
+	return v
+}
+
+func detail(d any) string {
+	switch d := d.(type) {
+	case tool.Data:
+		return d.Call.Tool + " " + string(d.Call.Arguments)
+	case turn.Data:
+		return d.Input.Text
+	}
+	return ""
+}
+
+// Meta returns what a listing shows, after a change at ts.
+func (w *World) Meta(createdMs, updatedMs int64) runelog.Meta {
+	s := w.Session()
+	m := runelog.Meta{
+		Log: w.log, Kind: "session", State: string(w.State(SessionPath)), Title: s.Title,
+		CreatedMs: createdMs, UpdatedMs: updatedMs, Seq: w.seq,
+	}
+	for at := w; at != nil; at = at.base {
+		for p := range at.live {
+			n, ok := w.find(p)
+			switch {
+			case ok && n.Mode() == machine.ModeAsk:
+				m.WaitsFor = "person"
+			case ok && n.Mode() == machine.ModeWork && m.WaitsFor == "":
+				m.WaitsFor = "work"
+			}
+		}
+	}
+	return m
+}

@@ -1,0 +1,262 @@
+package world
+
+import (
+	"slices"
+
+	"stave/internal/machine"
+	"stave/internal/machine/agent"
+	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/policy"
+)
+
+// wire carries news from one machine to another inside the same batch.
+type wire struct {
+	kind    string // when this rune is recorded
+	to      string // who is told
+	machine string // of what machine
+	command string // what
+	send    func(w *World, at Path, e machine.Event) []letter
+}
+
+// on declares a wire: when an E is recorded, tell whoever send names a C.
+func on[E machine.Event, C machine.Command](to string, send func(w *World, at Path, e E) []letter) wire {
+	var e E
+	var c C
+	return wire{
+		kind: machine.Kind(e), to: to, machine: machine.Room(c), command: machine.Verb(c),
+		send: func(w *World, at Path, e machine.Event) []letter { return send(w, at, e.(E)) },
+	}
+}
+
+// wireList is every wire there is.
+var wireList = []wire{
+	on[session.Created, agent.Spawn]("new root agent", func(_ *World, _ Path, e session.Created) []letter {
+		return to(RootPath, agent.Spawn{Spawning: agent.Spawning{AgentID: e.RootAgentID, Role: "root", Model: e.Config.Model}})
+	}),
+	on[agent.Ready, session.Activate]("session", func(_ *World, _ Path, e agent.Ready) []letter {
+		return to(SessionPath, session.Activate{AgentID: e.AgentID})
+	}),
+	on[agent.Failed, session.AgentGone]("session", func(_ *World, at Path, e agent.Failed) []letter {
+		return to(SessionPath, session.AgentGone{AgentID: e.AgentID, Root: at == RootPath, Reason: e.Error})
+	}),
+	on[agent.Terminated, session.AgentGone]("session", func(_ *World, at Path, e agent.Terminated) []letter {
+		return to(SessionPath, session.AgentGone{AgentID: e.AgentID, Root: at == RootPath, Reason: e.Reason})
+	}),
+
+	on[session.Activated, session.Proceed]("itself", proceed[session.Activated]),
+	on[session.AgentJoined, session.Proceed]("itself", proceed[session.AgentJoined]),
+	on[session.AgentLost, session.Proceed]("itself", proceed[session.AgentLost]),
+	on[session.MessageReceived, session.Proceed]("itself", proceed[session.MessageReceived]),
+	on[session.TurnEnded, session.Proceed]("itself", proceed[session.TurnEnded]),
+	on[session.Resumed, session.Proceed]("itself", proceed[session.Resumed]),
+	on[session.Closing, session.Proceed]("itself", proceed[session.Closing]),
+	on[session.Unsuspended, agent.Spawn]("root agent, if it is gone", func(w *World, _ Path, _ session.Unsuspended) []letter {
+		s := w.Session()
+		if w.State(RootPath) != machine.None {
+			return nil
+		}
+		return to(RootPath, agent.Spawn{Spawning: agent.Spawning{AgentID: s.RootAgentID, Role: "root", Model: s.Config.Model}})
+	}),
+	on[session.Unsuspended, session.Proceed]("itself, if the root agent is there", func(w *World, at Path, e session.Unsuspended) []letter {
+		if w.State(RootPath) == machine.None {
+			return nil // it proceeds when the new one is ready
+		}
+		return proceed(w, at, e)
+	}),
+
+	on[session.TurnAdmitted, agent.Assign]("root agent", func(w *World, _ Path, e session.TurnAdmitted) []letter {
+		cfg := w.Session().Config
+		return to(RootPath, agent.Assign{Work: agent.Work{
+			Turn: e.Turn, Text: e.Text, Mode: e.Mode, Message: e.Message,
+			MaxRequests: cfg.MaxRequests, MaxAttempts: cfg.MaxAttempts,
+		}})
+	}),
+	on[agent.TurnAssigned, turn.Start]("its turn", func(_ *World, at Path, e agent.TurnAssigned) []letter {
+		return to(at.turn(e.Turn), turn.Start{Started: turn.Started{
+			TurnID: e.TurnID, Number: e.Turn, AgentID: e.AgentID, MaxRequests: e.MaxRequests, MaxAttempts: e.MaxAttempts,
+			Input: turn.Input{Text: e.Text, Mode: e.Mode, Message: e.Message},
+		}})
+	}),
+
+	on[session.MessageReceived, turn.Steer]("root agent's turn, if it steers", func(w *World, _ Path, e session.MessageReceived) []letter {
+		if e.Mode != session.Steer {
+			return nil
+		}
+		return toAll(w.paths("turn", RootPath), turn.Steer{})
+	}),
+	on[session.Paused, turn.Pause]("every turn", func(w *World, _ Path, _ session.Paused) []letter {
+		return toAll(w.paths("turn", ""), turn.Pause{Reason: "pause"})
+	}),
+	on[session.Suspended, tool.Doubt]("running effects, if their process died", func(w *World, _ Path, e session.Suspended) []letter {
+		if e.Reason != session.CrashLoop {
+			return nil
+		}
+		// Or the interrupt below would call them cancelled.
+		lost := slices.DeleteFunc(w.paths("tool", ""), func(p Path) bool { return data[tool.Data](w, p).Repeatable() })
+		return toAll(lost, tool.Doubt{Known: "the process ended while it ran"})
+	}),
+	on[session.Suspended, turn.Interrupt]("every turn", func(w *World, _ Path, _ session.Suspended) []letter {
+		return toAll(w.paths("turn", ""), turn.Interrupt{Reason: "suspended"})
+	}),
+	on[session.Closing, agent.Kill]("every agent", func(w *World, _ Path, e session.Closing) []letter {
+		return toAll(w.paths("agent", ""), agent.Kill{Reason: e.Reason, Force: e.Force})
+	}),
+	on[session.Stopping, agent.Kill]("every agent", func(w *World, _ Path, e session.Stopping) []letter {
+		return toAll(w.paths("agent", ""), agent.Kill{Reason: e.Reason, Force: true})
+	}),
+	on[agent.Stopping, turn.Interrupt]("its turn, if forced", func(w *World, at Path, e agent.Stopping) []letter {
+		if !e.Force {
+			return nil
+		}
+		return toAll(w.paths("turn", at), turn.Interrupt{Reason: e.Reason})
+	}),
+
+	on[turn.ToolCallsReceived, tool.Propose]("new tools, one per call", propose),
+	on[tool.Call, tool.Judge]("itself, if its place has come", func(w *World, at Path, e tool.Call) []letter {
+		return judge(w, at, e)
+	}),
+	on[turn.CallFinished, tool.Judge]("the next group, once one is done", func(w *World, at Path, _ turn.CallFinished) []letter {
+		var list []letter
+		for _, id := range data[turn.Data](w, at).Next() {
+			list = append(list, judge(w, at.tool(id), data[tool.Data](w, at.tool(id)).Call)...)
+		}
+		return list
+	}),
+	on[turn.StopRequested, tool.Cancel]("its calls, if they must end now", func(w *World, at Path, e turn.StopRequested) []letter {
+		if e.Stop != turn.StopInterrupt && e.Stop != turn.StopCrash {
+			return nil
+		}
+		return toAll(w.paths("tool", at), tool.Cancel{Reason: "cancelled: " + e.Reason})
+	}),
+	on[turn.StopRequested, tool.Withdraw]("its calls that have not begun, on a pause", func(w *World, at Path, e turn.StopRequested) []letter {
+		if e.Stop != turn.StopPause {
+			return nil
+		}
+		return toAll(w.paths("tool", at), tool.Withdraw{Reason: "cancelled: the conversation was paused"})
+	}),
+	on[turn.AssistantDelta, turn.Boundary]("itself, after a whole item", func(_ *World, at Path, e turn.AssistantDelta) []letter {
+		if !e.ItemDone {
+			return nil
+		}
+		return to(at, turn.Boundary{})
+	}),
+	on[turn.ToolsFinished, turn.Boundary]("itself", func(_ *World, at Path, _ turn.ToolsFinished) []letter {
+		return to(at, turn.Boundary{})
+	}),
+	on[turn.Retried, turn.Boundary]("itself", func(_ *World, at Path, _ turn.Retried) []letter {
+		return to(at, turn.Boundary{})
+	}),
+	on[turn.Completed, turn.Finalize]("itself", finalize[turn.Completed]),
+	on[turn.Interrupted, turn.Finalize]("itself", finalize[turn.Interrupted]),
+	on[turn.Error, turn.Finalize]("itself", finalize[turn.Error]),
+	on[turn.Finalized, agent.EndTurn]("its agent", func(_ *World, at Path, e turn.Finalized) []letter {
+		return to(at.parent(), agent.EndTurn{TurnID: e.TurnID, Outcome: e.Outcome})
+	}),
+	on[turn.Finalized, session.Spend]("session", func(_ *World, at Path, e turn.Finalized) []letter {
+		return to(SessionPath, session.Spend{TurnEnded: session.TurnEnded{
+			TurnID: e.TurnID, Root: at.parent() == RootPath, Outcome: e.Outcome, Reason: e.Reason, Calls: e.Calls, Usage: e.Usage,
+		}})
+	}),
+
+	on[tool.Result, turn.Fail]("its turn, if the router broke", func(_ *World, at Path, e tool.Result) []letter {
+		if !e.Crashed {
+			return nil
+		}
+		return to(at.parent(), turn.Fail{Type: "tool_crash", Message: e.Error})
+	}),
+	on[tool.Result, turn.ToolDone]("its turn", func(_ *World, at Path, e tool.Result) []letter {
+		return to(at.parent(), turn.ToolDone{CallID: e.CallID, Status: string(e.Status)})
+	}),
+	on[tool.OutcomeUnknown, tool.GiveUp]("itself, if nobody can be asked", func(w *World, at Path, _ tool.OutcomeUnknown) []letter {
+		if !w.Session().Headless {
+			return nil
+		}
+		return to(at, giveUp)
+	}),
+	on[session.Recovered, tool.Deny]("open approvals, if nobody is there now", func(w *World, _ Path, e session.Recovered) []letter {
+		if !e.Headless {
+			return nil
+		}
+		return letters(w.paths("tool", ""), tool.Deny{By: policy.HeadlessRule, Reason: "nobody is there to give permission"}, policy.HeadlessRule)
+	}),
+	on[session.Recovered, tool.GiveUp]("lost calls, if nobody is there now", func(w *World, _ Path, e session.Recovered) []letter {
+		if !e.Headless {
+			return nil
+		}
+		return toAll(w.paths("tool", ""), giveUp)
+	}),
+}
+
+var giveUp = tool.GiveUp{Reason: "nobody is there to ask"}
+
+// wires is wireList by kind.
+var wires = byKind(wireList)
+
+func byKind(list []wire) map[string][]wire {
+	m := map[string][]wire{}
+	for _, w := range list {
+		m[w.kind] = append(m[w.kind], w)
+	}
+	return m
+}
+
+// Wire describes a wire to people.
+type Wire struct {
+	When    string `json:"when"`
+	Tell    string `json:"tell"`
+	Machine string `json:"machine"` // what the told one is
+	Command string `json:"command"`
+}
+
+// Wires lists every wire for documents.
+func Wires() []Wire {
+	list := make([]Wire, len(wireList))
+	for i, w := range wireList {
+		list[i] = Wire{w.kind, w.to, w.machine, w.command}
+	}
+	return list
+}
+
+func to(p Path, c machine.Command) []letter { return []letter{{path: p, cmd: c}} }
+
+func toAll(paths []Path, c machine.Command) []letter { return letters(paths, c, "") }
+
+func letters(paths []Path, c machine.Command, by string) []letter {
+	list := make([]letter, len(paths))
+	for i, p := range paths {
+		list[i] = letter{path: p, cmd: c, by: by}
+	}
+	return list
+}
+
+func proceed[E machine.Event](w *World, _ Path, _ E) []letter {
+	return to(SessionPath, session.Proceed{Agents: len(w.paths("agent", ""))})
+}
+
+func finalize[E machine.Event](_ *World, at Path, _ E) []letter { return to(at, turn.Finalize{}) }
+
+func propose(w *World, at Path, e turn.ToolCallsReceived) []letter {
+	list := make([]letter, len(e.Calls))
+	for i, c := range e.Calls {
+		list[i] = letter{path: at.tool(c.CallID), by: "agent:" + data[turn.Data](w, at).AgentID, cmd: tool.Propose{Call: tool.Call{
+			CallID: c.CallID, Tool: c.Tool, Arguments: c.Args, Digest: c.Digest, Safety: c.Safety,
+			Parallel: c.Parallel, Group: e.Groups[i], Invalid: c.Invalid, Alias: c.Alias,
+		}}}
+	}
+	return list
+}
+
+// judge brings a call before the gate once its place in the order has come. A
+// call that was judged already does not draw the letter and ignores it.
+func judge(w *World, at Path, c tool.Call) []letter {
+	d := data[turn.Data](w, at.parent())
+	held := d.Stop != turn.NoStop && d.Stop != turn.StopSteer
+	if held || !slices.Contains(d.Next(), c.CallID) {
+		return nil
+	}
+	s := w.Session()
+	v := policy.Judge(policy.Posture{Mode: s.Config.Mode, ReadOnly: s.Config.ReadOnly, Headless: s.Headless}, c)
+	return []letter{{path: at, cmd: tool.Judge{Verdict: v}, by: v.By}}
+}
