@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"stave/internal/machine/session"
+	"stave/internal/runelog"
+	"stave/internal/world"
+)
+
+// maxTitle bounds the title made from a first message, in runes.
+const maxTitle = 72
+
+// Begin is what a new conversation starts from.
+type Begin struct {
+	Text     string // the first message, may be empty
+	Config   session.Config
+	Headless bool
+	By       string
+}
+
+// Begin makes a new conversation, gives it its first message, and returns its log.
+func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
+	log := e.opt.NewID("conv")
+	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: session.Created{
+		ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config,
+	}}})
+	if err != nil {
+		return "", fmt.Errorf("beginning a conversation: %w", err)
+	}
+	if b.Text == "" {
+		return log, nil
+	}
+	return log, e.Say(ctx, log, session.Say{Text: b.Text, Headless: b.Headless}, b.By)
+}
+
+// Say gives a conversation a message.
+func (e *Engine) Say(ctx context.Context, log string, s session.Say, by string) error {
+	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: by, Command: s})
+	return err
+}
+
+// title is the first line of a message, cut to size.
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), "\n")
+	if utf8.RuneCountInString(line) <= maxTitle {
+		return line
+	}
+	return string([]rune(line)[:maxTitle-1]) + "…"
+}
+
+// Fork begins a new conversation with what was said in another up to a rune.
+// The new log carries that transcript itself, so it stands alone.
+func (e *Engine) Fork(ctx context.Context, log string, at uint64, by string) (string, error) {
+	t := world.NewTranscript(world.RootPath)
+	w := world.New(log)
+	var hash runelog.Hash
+	for r, err := range e.opt.Log.Read(ctx, log, 0) {
+		if err != nil {
+			return "", err
+		}
+		if at != 0 && r.Seq > at {
+			break
+		}
+		if err := errors.Join(w.Fold(r), t.Add(r)); err != nil {
+			return "", err
+		}
+		hash = r.Hash()
+	}
+	if w.Seq() == 0 || w.Seq() < at {
+		return "", fmt.Errorf("forking %s: it has no rune %d, its last is %d", log, at, w.Seq())
+	}
+	s := w.Session()
+	cfg := s.Config
+	cfg.Origin = &session.Origin{Log: log, Seq: w.Seq(), Hash: hash.String()}
+	cfg.History = t.Messages()
+	fork := e.opt.NewID("conv")
+	_, err := e.Tell(ctx, world.Message{Log: fork, Path: world.SessionPath, By: by, Command: session.Create{Created: session.Created{
+		ConversationID: fork, RootAgentID: e.opt.NewID("agt"), Title: s.Title + " (fork)", Headless: s.Headless, Config: cfg,
+	}}})
+	return fork, err
+}
+
+// Archive moves a closed conversation to cold storage.
+func (e *Engine) Archive(ctx context.Context, log, by string) error {
+	v, err := e.Look(ctx, log)
+	if err != nil {
+		return err
+	}
+	if v.State != "archived" { // else a crash came between the rune and the move
+		if _, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: by, Command: session.Archive{}}); err != nil {
+			return err
+		}
+	}
+	return e.opt.Log.Archive(ctx, log)
+}

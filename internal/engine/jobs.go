@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"stave/internal/machine"
+	"stave/internal/machine/agent"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/world"
+)
+
+// running is a job at work.
+type running struct {
+	job    world.Job
+	cancel context.CancelFunc
+	limit  *time.Timer
+}
+
+// reconcile starts what became due and cancels what no longer is, at the places
+// that moved.
+func (a *actor) reconcile(paths []world.Path) {
+	if a.broken != nil {
+		return
+	}
+	for _, p := range paths {
+		due, ok := a.world.JobAt(p)
+		if r := a.running[p]; r != nil && (!ok || r.job.ID != due.ID) {
+			a.stop(p)
+		}
+		if ok && a.running[p] == nil && !a.draining {
+			a.start(due)
+		}
+		a.setDeadline(p)
+	}
+}
+
+func (a *actor) reconcileAll() {
+	if a.broken != nil {
+		return
+	}
+	paths := []world.Path{}
+	for _, m := range a.world.View().Machines {
+		paths = append(paths, m.Path)
+	}
+	a.reconcile(paths)
+}
+
+// setDeadline arms the clock of a question that may not wait for ever.
+func (a *actor) setDeadline(p world.Path) {
+	if t := a.deadlines[p]; t != nil {
+		t.Stop()
+		delete(a.deadlines, p)
+	}
+	q, ok := a.world.QuestionAt(p)
+	if !ok || q.DeadlineMs == 0 {
+		return
+	}
+	wait := time.Duration(q.DeadlineMs-a.e.nowMs()) * time.Millisecond
+	a.deadlines[p] = time.AfterFunc(wait, func() {
+		_ = a.do(a.e.ctx, func(a *actor) error { a.late(p, ""); return nil })
+	})
+}
+
+func (a *actor) stop(p world.Path) {
+	r := a.running[p]
+	r.cancel()
+	r.limit.Stop()
+	delete(a.running, p)
+}
+
+func (a *actor) stopAll() {
+	for p := range a.running {
+		a.stop(p)
+	}
+}
+
+// start runs a job on its own goroutine, under supervision: whatever happens in
+// there ends as a rune, never as the end of the process.
+func (a *actor) start(j world.Job) {
+	work, limit, err := a.performer(j)
+	if err != nil {
+		work = func(context.Context, teller) error { return err }
+	}
+	ctx, cancel := context.WithCancel(a.e.ctx)
+	r := &running{job: j, cancel: cancel}
+	r.limit = time.AfterFunc(limit, func() {
+		_ = a.do(a.e.ctx, func(a *actor) error { a.late(j.Path, j.ID); return nil })
+	})
+	a.running[j.Path] = r
+	tell := teller{a: a, job: j}
+	a.e.jobs.Add(1)
+	go func() {
+		defer a.e.jobs.Done()
+		defer cancel()
+		err := supervise(func() error { return work(ctx, tell) })
+		if ctx.Err() == nil {
+			// A job that ended without a result must not leave its machine waiting.
+			if err == nil {
+				err = errors.New("the job ended without a result")
+			}
+			_ = tell.do(context.WithoutCancel(ctx), crash(j, err))
+		}
+		_ = a.do(context.Background(), func(a *actor) error { a.done(r); return nil })
+	}()
+}
+
+// done forgets a finished job.
+func (a *actor) done(r *running) {
+	r.limit.Stop()
+	if a.running[r.job.Path] == r {
+		delete(a.running, r.job.Path)
+		a.reconcile([]world.Path{r.job.Path})
+	}
+}
+
+// supervise turns a panic into an error.
+func supervise(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// crash is what a machine is told when its job broke.
+func crash(j world.Job, err error) machine.Command {
+	switch j.Work.(type) {
+	case agent.Prepare:
+		return agent.FailInit{Error: err.Error()}
+	case turn.CallModel:
+		return turn.Fail{Type: "crash", Message: err.Error()}
+	default:
+		return tool.Crash{Error: err.Error()}
+	}
+}
+
+// performer returns the code of a job and its time limit.
+func (a *actor) performer(j world.Job) (work func(context.Context, teller) error, limit time.Duration, err error) {
+	switch w := j.Work.(type) {
+	case agent.Prepare:
+		return a.e.prepare(w), a.e.opt.ModelLimit, nil
+	case turn.CallModel:
+		work, err := a.callModel(j, w)
+		return work, a.e.opt.ModelLimit, err
+	case tool.RunTool:
+		return a.runTool(w), a.e.opt.ToolLimit, nil
+	}
+	return nil, a.e.opt.ToolLimit, fmt.Errorf("nobody performs %T", j.Work)
+}
+
+// teller is a job's way to speak to its machine. Once the job is no longer due
+// it is not heard.
+type teller struct {
+	a   *actor
+	job world.Job
+}
+
+func (t teller) do(ctx context.Context, c machine.Command) error {
+	return t.a.do(ctx, func(a *actor) error {
+		_, err := a.handle(ctx, world.Message{Path: t.job.Path, Command: c, By: author(t.job), Job: t.job.ID})
+		return err
+	})
+}
+
+func author(j world.Job) string {
+	switch w := j.Work.(type) {
+	case tool.RunTool:
+		return "tool:" + w.Call.Tool
+	case turn.CallModel:
+		return "agent:" + w.Agent
+	}
+	return "engine"
+}
+
+// prepare checks that an agent has what it needs.
+func (e *Engine) prepare(w agent.Prepare) func(context.Context, teller) error {
+	return func(ctx context.Context, t teller) error {
+		if _, err := e.opt.Provider(ctx, w.Model); err != nil {
+			return t.do(ctx, agent.FailInit{Error: err.Error()})
+		}
+		return t.do(ctx, agent.BecomeReady{})
+	}
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"stave/internal/machine"
+	"stave/internal/machine/tool"
+	"stave/internal/toolbox"
+	"stave/internal/world"
+)
+
+// runTool is the job of an approved call.
+func (a *actor) runTool(w tool.RunTool) func(context.Context, teller) error {
+	e, dir := a.e, a.world.Session().Config.Dir
+	return func(ctx context.Context, t teller) error {
+		known, ok := e.opt.Tools.Lookup(w.Call.Tool)
+		if !ok {
+			return t.do(ctx, tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"})
+		}
+		env := &callEnv{e: e, t: t, ctx: ctx, dir: dir, work: w}
+		defer env.cleanUp()
+		var out toolbox.Output
+		err := supervise(func() (err error) {
+			out, err = known.Run(ctx, env, w.Call.Arguments)
+			return err
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return t.do(ctx, verdict(out, err))
+	}
+}
+
+// verdict is how a tool's own end is told to its machine.
+func verdict(out toolbox.Output, err error) machine.Command {
+	o := tool.Output{Text: strings.ToValidUTF8(out.Text, "\uFFFD"), Blob: out.Blob}
+	if len(out.Meta) > 0 {
+		if meta, err := json.Marshal(out.Meta); err == nil {
+			o.Meta = meta
+		}
+	}
+	var crashed *panicError
+	switch {
+	case errors.As(err, &crashed):
+		return tool.Fail{Error: "the tool crashed: " + crashed.Error(), Output: o}
+	case err != nil:
+		return tool.Fail{Error: strings.ToValidUTF8(err.Error(), "\uFFFD"), Output: o}
+	case out.Unknown:
+		return tool.Doubt{Known: o.Text}
+	case out.TimedOut:
+		return tool.Expire{Output: o}
+	}
+	return tool.Succeed{Output: o}
+}
+
+// callEnv is what a running call may touch.
+type callEnv struct {
+	e     *Engine
+	t     teller
+	ctx   context.Context
+	dir   string
+	work  tool.RunTool
+	temps []string
+}
+
+func (v *callEnv) Dir() string             { return v.dir }
+func (v *callEnv) Attempt() int            { return v.work.Attempt }
+func (v *callEnv) Intent() json.RawMessage { return v.work.Intent }
+
+func (v *callEnv) Declare(ctx context.Context, intent any) error {
+	b, err := json.Marshal(intent)
+	if err != nil {
+		return fmt.Errorf("declaring intent: %w", err)
+	}
+	return v.t.do(ctx, tool.Report{Intent: b})
+}
+
+func (v *callEnv) Progress(stream, chunk string) {
+	// Output that nobody hears any more is no reason to stop: ctx says that.
+	_ = v.t.do(v.ctx, tool.Report{Stream: stream, Chunk: strings.ToValidUTF8(chunk, "\uFFFD")})
+}
+
+func (v *callEnv) TempFile() (toolbox.TempFile, error) {
+	f, err := os.CreateTemp(v.e.opt.TempDir, "call-*")
+	if err != nil {
+		return nil, err
+	}
+	v.temps = append(v.temps, f.Name())
+	return f, nil
+}
+
+func (v *callEnv) PutBlob(ctx context.Context, r io.Reader) (string, error) {
+	b, err := v.e.opt.Log.PutBlob(ctx, r)
+	return b.SHA256, err
+}
+
+func (v *callEnv) cleanUp() {
+	for _, name := range v.temps {
+		_ = os.Remove(name) // a scratch file left behind does no harm
+	}
+}
+
+// drain ends an actor's work: tools may finish until ctx ends.
+func (a *actor) drain(ctx context.Context) {
+	idle := make(chan error, 1)
+	err := a.do(context.Background(), func(a *actor) error {
+		a.draining = true
+		for p, r := range a.running {
+			if _, isTool := r.job.Work.(tool.RunTool); !isTool {
+				a.stop(p) // it is made again next time
+			}
+		}
+		if len(a.running) == 0 {
+			idle <- nil
+			return nil
+		}
+		a.onIdle(idle)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	select {
+	case <-idle:
+		return
+	case <-ctx.Done():
+	}
+	_ = a.do(context.Background(), func(a *actor) error { a.cancelTools(); return nil })
+}
+
+// cancelTools puts on record that the tools still running were ended by us.
+func (a *actor) cancelTools() {
+	var open []world.Path
+	for p := range a.running {
+		open = append(open, p)
+	}
+	for _, p := range open {
+		_, _ = a.handle(context.Background(), world.Message{Path: p, By: "engine", Command: tool.Cancel{Reason: "cancelled: stave was shut down while it ran"}})
+	}
+}

@@ -1,0 +1,247 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"stave/internal/runelog"
+)
+
+// The anchor file says how far each log had been acknowledged. It is written
+// after every synced commit, without a sync of its own, and so outlives anything
+// but a power cut. Pebble takes a damaged end of its write-ahead log for an
+// unfinished write and drops it; only a second witness can tell the difference.
+const (
+	anchorName = "heads"
+	// A file this much larger than its live records is rewritten.
+	anchorSlack   = 4 << 20
+	maxAnchorFile = 1 << 30
+)
+
+// anchorRecord is one acknowledged head.
+type anchorRecord struct {
+	log  string
+	seq  uint64
+	hash runelog.Hash
+}
+
+// anchor is the file and what it says.
+type anchor struct {
+	fs   vfs.FS
+	dir  string
+	file vfs.File
+	buf  []byte
+
+	mu    sync.Mutex
+	heads map[string]anchorHead
+	size  int64 // of the file
+	live  int64 // of the file if it were rewritten
+}
+
+type anchorHead struct {
+	seq  uint64
+	hash runelog.Hash
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A record is its body's CRC-32C, the body's length in one byte, and the body:
+// seq, hash, name of the log.
+const (
+	recordHeader = 4 + 1
+	recordFixed  = 8 + len(runelog.Hash{})
+)
+
+func recordLen(log string) int64 { return int64(recordHeader + recordFixed + len(log)) }
+
+func appendRecord(b []byte, r anchorRecord) []byte {
+	start := len(b)
+	b = append(b, 0, 0, 0, 0, byte(recordFixed+len(r.log)))
+	b = binary.LittleEndian.AppendUint64(b, r.seq)
+	b = append(b, r.hash[:]...)
+	b = append(b, r.log...)
+	binary.LittleEndian.PutUint32(b[start:], crc32.Checksum(b[start+4:], castagnoli))
+	return b
+}
+
+// parseRecord returns the record at the start of b and its length, 0 if there is
+// no whole one.
+func parseRecord(b []byte) (anchorRecord, int) {
+	if len(b) < recordHeader+recordFixed {
+		return anchorRecord{}, 0
+	}
+	n := recordHeader + int(b[4])
+	if n < recordHeader+recordFixed || n > len(b) || binary.LittleEndian.Uint32(b) != crc32.Checksum(b[4:n], castagnoli) {
+		return anchorRecord{}, 0
+	}
+	r := anchorRecord{seq: binary.LittleEndian.Uint64(b[recordHeader:]), log: string(b[recordHeader+recordFixed : n])}
+	copy(r.hash[:], b[recordHeader+8:])
+	return r, n
+}
+
+// openAnchor reads the file and makes it ready for appending. A torn end, left
+// by a killed process, is cut off.
+func openAnchor(fs vfs.FS, dir string) (*anchor, error) {
+	a := &anchor{fs: fs, dir: dir, heads: map[string]anchorHead{}}
+	content, err := readFile(fs, a.path(), maxAnchorFile)
+	if err != nil && !oserror.IsNotExist(err) {
+		return nil, fmt.Errorf("read %s: %w", a.path(), err)
+	}
+	rest := content
+	for {
+		r, n := parseRecord(rest)
+		if n == 0 {
+			break
+		}
+		rest = rest[n:]
+		a.note(r)
+	}
+	a.size = int64(len(content))
+	if len(rest) > 0 || a.size > a.live+anchorSlack || err != nil {
+		return a, a.rewrite()
+	}
+	if a.file, err = fs.OpenReadWrite(a.path(), vfs.WriteCategoryUnspecified); err != nil {
+		return nil, fmt.Errorf("open %s: %w", a.path(), err)
+	}
+	return a, nil
+}
+
+func (a *anchor) path() string { return a.fs.PathJoin(a.dir, anchorName) }
+
+func (a *anchor) note(r anchorRecord) {
+	if _, known := a.heads[r.log]; !known {
+		a.live += recordLen(r.log)
+	}
+	a.heads[r.log] = anchorHead{seq: r.seq, hash: r.hash}
+}
+
+// head returns what is known of a log.
+func (a *anchor) head(log string) (anchorHead, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h, ok := a.heads[log]
+	return h, ok
+}
+
+// logs returns the names of all logs known.
+func (a *anchor) logs() map[string]struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	logs := make(map[string]struct{}, len(a.heads))
+	for log := range a.heads {
+		logs[log] = struct{}{}
+	}
+	return logs
+}
+
+// append notes the heads of a synced group. Only the committer calls it.
+func (a *anchor) append(group []*write) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.buf = a.buf[:0]
+	for _, w := range group {
+		for _, r := range w.heads {
+			a.buf = appendRecord(a.buf, r)
+			a.note(r)
+		}
+	}
+	if len(a.buf) == 0 {
+		return nil
+	}
+	if a.size+int64(len(a.buf)) > a.live+anchorSlack {
+		return a.rewrite()
+	}
+	if _, err := a.file.WriteAt(a.buf, a.size); err != nil {
+		return fmt.Errorf("write %s: %w", a.path(), err)
+	}
+	a.size += int64(len(a.buf))
+	return nil
+}
+
+// rewrite replaces the file by one that holds each log once.
+func (a *anchor) rewrite() error {
+	content := make([]byte, 0, a.live)
+	for log, h := range a.heads {
+		content = appendRecord(content, anchorRecord{log: log, seq: h.seq, hash: h.hash})
+	}
+	a.close()
+	if err := writeFile(a.fs, a.path(), content); err != nil {
+		return err
+	}
+	file, err := a.fs.OpenReadWrite(a.path(), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", a.path(), err)
+	}
+	a.file, a.size = file, int64(len(content))
+	return nil
+}
+
+func (a *anchor) close() {
+	if a.file != nil {
+		a.file.Close()
+		a.file = nil
+	}
+}
+
+// readFile returns a whole file of at most max bytes.
+func readFile(fs vfs.FS, name string, max int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > max {
+		return nil, errors.New("file is too large")
+	}
+	return content, nil
+}
+
+// writeFile replaces a file atomically and durably.
+func writeFile(fs vfs.FS, name string, content []byte) error {
+	temp := name + tempSuffix
+	err := func() error {
+		f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(content)
+		if err == nil {
+			err = f.Sync()
+		}
+		return errors.Join(err, f.Close())
+	}()
+	if err != nil {
+		return fmt.Errorf("write %s: %w", temp, err)
+	}
+	return publish(fs, temp, name)
+}
+
+// publish gives a synced file its name, durably.
+func publish(fs vfs.FS, temp, name string) error {
+	if err := fs.Rename(temp, name); err != nil {
+		return fmt.Errorf("rename %s: %w", temp, err)
+	}
+	return syncDir(fs, fs.PathDir(name))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}

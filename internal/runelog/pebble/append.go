@@ -1,0 +1,146 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"stave/internal/runelog"
+)
+
+// Lease implements runelog.Log. The new epoch is durable when it returns.
+func (s *Store) Lease(ctx context.Context, log string) (runelog.Head, error) {
+	st, err := s.acquire(ctx, log)
+	if err != nil {
+		return runelog.Head{}, err
+	}
+	defer s.release(st)
+	st.writer.Lock()
+	defer st.writer.Unlock()
+	head, status, err := st.writable()
+	if err != nil {
+		return runelog.Head{}, fmt.Errorf("lease %s: %w", log, err)
+	}
+	var e entry
+	if head.Epoch > 0 {
+		if e, err = s.entry(log); err != nil {
+			return runelog.Head{}, err
+		}
+	}
+	e.head, e.status = head, status
+	e.head.Epoch++
+	if err := s.putEntry(log, e); err != nil {
+		return runelog.Head{}, fmt.Errorf("lease %s: %w", log, err)
+	}
+	st.set(e.head, status)
+	return e.head, nil
+}
+
+// writable returns the log's head if the log may change.
+func (st *state) writable() (runelog.Head, runelog.Status, error) {
+	head, status, fault := st.view()
+	switch {
+	case fault != nil:
+		return head, status, fmt.Errorf("%w: %w", runelog.ErrReadOnly, fault)
+	case status.Archived:
+		return head, status, runelog.ErrArchived
+	}
+	return head, status, nil
+}
+
+func (s *Store) putEntry(log string, e entry) error {
+	value, err := e.encode()
+	if err != nil {
+		return err
+	}
+	batch := s.db.NewBatch()
+	if err := batch.Set(headKey(log), value, nil); err != nil {
+		batch.Close()
+		return err
+	}
+	return s.commit(batch, true)
+}
+
+// Append implements runelog.Log. The context is looked at before the write: once
+// that is under way, only the disk decides how it ends.
+func (s *Store) Append(ctx context.Context, b runelog.Batch) error {
+	st, err := s.acquire(ctx, b.Log)
+	if err != nil {
+		return err
+	}
+	defer s.release(st)
+	st.writer.Lock()
+	defer st.writer.Unlock()
+	head, status, err := st.writable()
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", b.Log, err)
+	}
+	if err := b.Check(head, status); err != nil {
+		return err
+	}
+	if err := s.checkBlobs(b.Runes); err != nil {
+		return fmt.Errorf("append to %s: %w", b.Log, err)
+	}
+	next := entry{head: b.Head(), status: status.After(b)}
+	next.meta = b.Listing(next.status)
+	batch, err := s.encodeBatch(b.Log, b.Runes, &next)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", b.Log, err)
+	}
+	if err := s.commit(batch, b.Sync, anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
+		return fmt.Errorf("append to %s: %w", b.Log, err)
+	}
+	st.set(next.head, next.status)
+	return nil
+}
+
+// checkBlobs makes sure that no rune names a blob that is not there.
+func (s *Store) checkBlobs(runes []runelog.Rune) error {
+	for i := range runes {
+		blob, ok := runelog.BlobOf(runes[i].Payload)
+		if !ok {
+			continue
+		}
+		info, err := s.fs.Stat(s.blobPath(blob.SHA256))
+		if err != nil || info.Size() != blob.Size {
+			return fmt.Errorf("%w: blob %s is not stored", runelog.ErrInvalid, blob.SHA256)
+		}
+	}
+	return nil
+}
+
+// encodeBatch writes runes and, unless nil, the log's record into one batch.
+func (s *Store) encodeBatch(log string, runes []runelog.Rune, e *entry) (*pebble.Batch, error) {
+	var record []byte
+	size := len(log) + 64
+	if e != nil {
+		var err error
+		if record, err = e.encode(); err != nil {
+			return nil, err
+		}
+		size += len(record)
+	}
+	const keyOverhead = 32
+	for i := range runes {
+		size += len(log) + len(runes[i].Raw()) + keyOverhead
+	}
+	batch := s.db.NewBatchWithSize(size)
+	for i := range runes {
+		raw := runes[i].Raw()
+		op := batch.SetDeferred(seqKeyLen(log), len(raw))
+		appendSeqKey(op.Key[:0], runeTable, log, runes[i].Seq)
+		copy(op.Value, raw)
+		if err := op.Finish(); err != nil {
+			batch.Close()
+			return nil, fmt.Errorf("build batch: %w", err)
+		}
+	}
+	if e != nil {
+		if err := batch.Set(headKey(log), record, nil); err != nil {
+			batch.Close()
+			return nil, fmt.Errorf("build batch: %w", err)
+		}
+	}
+	return batch, nil
+}

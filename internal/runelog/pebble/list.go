@@ -1,0 +1,111 @@
+package pebble
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"stave/internal/runelog"
+)
+
+// Head implements runelog.Log.
+func (s *Store) Head(ctx context.Context, log string) (runelog.Head, error) {
+	st, err := s.existing(ctx, log)
+	if err != nil {
+		return runelog.Head{}, err
+	}
+	defer s.release(st)
+	head, _, _ := st.view()
+	return head, nil
+}
+
+// Meta implements runelog.Log.
+func (s *Store) Meta(ctx context.Context, log string) (runelog.Meta, error) {
+	st, err := s.existing(ctx, log)
+	if err != nil {
+		return runelog.Meta{}, err
+	}
+	defer s.release(st)
+	e, err := s.entry(log)
+	return e.meta, err
+}
+
+// List implements runelog.Log. After the logs that are there it reports those
+// that should be.
+func (s *Store) List(ctx context.Context) iter.Seq2[runelog.Meta, error] {
+	return func(yield func(runelog.Meta, error) bool) {
+		metas, err := s.metas(ctx)
+		slices.SortFunc(metas, func(a, b runelog.Meta) int {
+			return cmp.Or(cmp.Compare(b.UpdatedMs, a.UpdatedMs), cmp.Compare(a.Log, b.Log))
+		})
+		for _, meta := range metas {
+			if !yield(meta, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(runelog.Meta{}, err)
+		}
+	}
+}
+
+func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
+	done, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{headTable}, UpperBound: []byte{headTable + 1}})
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	defer func() {
+		if closeErr := it.Close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("list logs: %w", closeErr)
+		}
+	}()
+	missing := s.anchor.logs()
+	for ok := it.First(); ok; ok = it.Next() {
+		log := string(it.Key()[1:])
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return metas, readError(log, 0, err)
+		}
+		e, err := decodeEntry(value)
+		if err != nil {
+			return metas, runelog.Damaged(log, 0, "%w", err)
+		}
+		if e.head.Seq > 0 {
+			metas = append(metas, e.meta)
+			delete(missing, log)
+		}
+		if err := ctx.Err(); err != nil {
+			return metas, err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return metas, fmt.Errorf("list logs: %w", err)
+	}
+	for log := range missing {
+		return metas, fmt.Errorf("%w: %d logs are missing from the store, one of them %s", runelog.ErrCorrupt, len(missing), log)
+	}
+	return metas, nil
+}
+
+// enter keeps the store open during a call that concerns no single log.
+func (s *Store) enter(ctx context.Context) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed(s.dir)
+	}
+	s.using.Add(1)
+	return s.using.Done, nil
+}

@@ -1,0 +1,202 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"stave/internal/runelog"
+)
+
+// blockSize is how much is read at once. No iterator stays open while a reader
+// works on a block, so slow readers hold up nothing.
+const blockSize = 64 << 10
+
+// Read implements runelog.Log.
+func (s *Store) Read(ctx context.Context, log string, after uint64) iter.Seq2[runelog.Rune, error] {
+	return func(yield func(runelog.Rune, error) bool) {
+		st, err := s.existing(ctx, log)
+		if err != nil {
+			yield(runelog.Rune{}, err)
+			return
+		}
+		defer s.release(st)
+		c := cursor{store: s, st: st, seq: after}
+		if c.run(ctx, yield) {
+			if _, _, fault := st.view(); fault != nil {
+				yield(runelog.Rune{}, fault)
+			}
+		}
+	}
+}
+
+// Watch implements runelog.Log.
+func (s *Store) Watch(ctx context.Context, log string, after uint64) iter.Seq2[runelog.Rune, error] {
+	return func(yield func(runelog.Rune, error) bool) {
+		st, err := s.existing(ctx, log)
+		if err != nil {
+			if ctx.Err() == nil {
+				yield(runelog.Rune{}, err)
+			}
+			return
+		}
+		defer s.release(st)
+		quiet := func(r runelog.Rune, err error) bool {
+			return (err == nil || ctx.Err() == nil) && yield(r, err)
+		}
+		c := cursor{store: s, st: st, seq: after}
+		for c.run(ctx, quiet) {
+			changed, ended := st.wait(c.seq)
+			if ended {
+				if _, _, fault := st.view(); fault != nil {
+					quiet(runelog.Rune{}, fault)
+				}
+				return
+			}
+			if changed == nil {
+				continue
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			case <-s.closing:
+				quiet(runelog.Rune{}, errClosed(s.dir))
+				return
+			}
+		}
+	}
+}
+
+// cursor is a reader's place in a log.
+type cursor struct {
+	store *Store
+	st    *state
+	seq   uint64 // the last rune delivered
+	check *runelog.Checker
+	block block
+}
+
+// block is a run of runes read at once; ends[i] is where rune i ends in bytes.
+type block struct {
+	bytes []byte
+	ends  []int
+}
+
+// run delivers runes up to the present head; it says false when the reader is
+// done or has been given an error.
+func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) (more bool) {
+	head, status, _ := c.st.view()
+	if c.seq >= head.Seq {
+		return true
+	}
+	fail := func(err error) bool {
+		yield(runelog.Rune{}, err)
+		return false
+	}
+	if status.Archived {
+		return fail(fmt.Errorf("%w: %s", runelog.ErrArchived, c.st.log))
+	}
+	if err := c.start(); err != nil {
+		return fail(err)
+	}
+	// A rune is delivered once its successor, or the head, has confirmed its
+	// hash: until then a damaged one could look sound.
+	var held runelog.Rune
+	for read := c.seq; read < head.Seq; {
+		if err := ctx.Err(); err != nil {
+			return fail(err)
+		}
+		if err := c.fill(read+1, head.Seq); err != nil {
+			return fail(err)
+		}
+		runes, decodeErr := c.decode()
+		for i := range runes {
+			if held.Seq != 0 && !c.deliver(ctx, &held, yield) {
+				return false
+			}
+			held = runes[i]
+		}
+		if decodeErr != nil {
+			return fail(decodeErr)
+		}
+		read += uint64(len(runes))
+	}
+	if held.Hash() != head.Hash {
+		return fail(runelog.Damaged(c.st.log, held.Seq, "its hash is not the head's"))
+	}
+	return c.deliver(ctx, &held, yield)
+}
+
+// start finds the hash the first rune must name.
+func (c *cursor) start() error {
+	if c.check != nil {
+		return nil
+	}
+	before := runelog.Head{Seq: c.seq}
+	if c.seq > 0 {
+		raw, err := c.store.raw(c.st.log, c.seq)
+		if err != nil {
+			return err
+		}
+		last, err := runelog.Decode(raw)
+		if err != nil {
+			return fmt.Errorf("log %s, seq %d: %w", c.st.log, c.seq, err)
+		}
+		before.Hash = last.Hash()
+	}
+	c.check = runelog.NewChecker(c.st.log, before)
+	return nil
+}
+
+// fill reads runes from seq on, at least one and at most a block.
+func (c *cursor) fill(from, to uint64) (err error) {
+	it, err := c.store.db.NewIter(&pebble.IterOptions{
+		LowerBound: seqKey(runeTable, c.st.log, from),
+		UpperBound: seqKey(runeTable, c.st.log, to+1),
+	})
+	if err != nil {
+		return readError(c.st.log, from, err)
+	}
+	defer func() {
+		if closeErr := it.Close(); err == nil && closeErr != nil {
+			err = readError(c.st.log, from, closeErr)
+		}
+	}()
+	// Runes keep pointing into the block, so each block is new.
+	c.block.bytes, c.block.ends = make([]byte, 0, blockSize), c.block.ends[:0]
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return readError(c.st.log, from, err)
+		}
+		if n := len(c.block.bytes); n > 0 && n+len(value) > blockSize {
+			break
+		}
+		c.block.bytes = append(c.block.bytes, value...)
+		c.block.ends = append(c.block.ends, len(c.block.bytes))
+	}
+	if err := it.Error(); err != nil {
+		return readError(c.st.log, from, err)
+	}
+	if len(c.block.ends) == 0 {
+		return runelog.Damaged(c.st.log, from, "the rune is missing")
+	}
+	return nil
+}
+
+// decode returns the runes of the block up to the first that is damaged.
+func (c *cursor) decode() ([]runelog.Rune, error) {
+	return runelog.DecodeBlock(c.block.bytes, c.block.ends, c.check)
+}
+
+func (c *cursor) deliver(ctx context.Context, r *runelog.Rune, yield func(runelog.Rune, error) bool) bool {
+	if err := runelog.Resolve(ctx, c.store, r); err != nil {
+		yield(runelog.Rune{}, err)
+		return false
+	}
+	c.seq = r.Seq
+	return yield(*r, nil)
+}

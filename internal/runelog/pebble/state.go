@@ -1,0 +1,214 @@
+package pebble
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"stave/internal/runelog"
+)
+
+// maxIdle is how many logs nobody uses are remembered.
+const maxIdle = 4096
+
+// state is what the store keeps in memory of a log in use.
+type state struct {
+	log   string
+	users int // guarded by Store.mu
+
+	load   sync.Once
+	writer sync.Mutex // serializes changes to the log
+
+	mu      sync.Mutex
+	head    runelog.Head // readers see runes up to here
+	status  runelog.Status
+	fault   error // why the log cannot be trusted, nil if it can
+	changed chan struct{}
+	waiting bool // somebody waits for changed
+}
+
+// acquire returns the state of a log; release gives it back.
+func (s *Store) acquire(ctx context.Context, log string) (*state, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := runelog.CheckName(log); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed(s.dir)
+	}
+	st, ok := s.states[log]
+	if !ok {
+		st = &state{log: log, changed: make(chan struct{})}
+		s.states[log] = st
+	}
+	st.users++
+	s.using.Add(1)
+	s.mu.Unlock()
+	st.load.Do(func() { s.inspect(st) })
+	return st, nil
+}
+
+func (s *Store) release(st *state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.users--
+	// After a failed write the store may hold runes that were never
+	// acknowledged; only the remembered heads hide them.
+	if st.users == 0 && (len(s.states) > maxIdle || st.unknown()) && s.breaker.check() == nil {
+		delete(s.states, st.log)
+	}
+	s.using.Done()
+}
+
+func (st *state) unknown() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.head.Seq == 0
+}
+
+// existing acquires a log that has runes.
+func (s *Store) existing(ctx context.Context, log string) (*state, error) {
+	st, err := s.acquire(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	head, _, fault := st.view()
+	if head.Seq > 0 {
+		return st, nil
+	}
+	s.release(st)
+	if fault != nil {
+		return nil, fault
+	}
+	return nil, fmt.Errorf("%w: %s", runelog.ErrNotFound, log)
+}
+
+func (st *state) view() (runelog.Head, runelog.Status, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.head, st.status, st.fault
+}
+
+// set publishes a change to readers.
+func (st *state) set(head runelog.Head, status runelog.Status) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.head, st.status = head, status
+	if st.waiting {
+		close(st.changed)
+		st.changed, st.waiting = make(chan struct{}), false
+	}
+}
+
+// wait returns the channel that is closed at the next change, or nil if the log
+// goes on after seq already or never will.
+func (st *state) wait(after uint64) (changed <-chan struct{}, sealed bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case st.head.Seq > after:
+		return nil, false
+	case st.status.Sealed || st.status.Archived || st.fault != nil:
+		return nil, true
+	}
+	st.waiting = true
+	return st.changed, false
+}
+
+// inspect reads a log's head from the store and holds it against the anchor and
+// the last rune.
+func (s *Store) inspect(st *state) {
+	e, err := s.entry(st.log)
+	if err != nil && !errors.Is(err, runelog.ErrNotFound) {
+		st.fault = err
+		return
+	}
+	st.head, st.status = e.head, e.status
+	if st.fault = s.compareAnchor(st.log, e); st.fault == nil && e.head.Seq > 0 && !e.status.Archived {
+		st.fault = s.compareLast(st.log, e.head)
+	}
+}
+
+func (s *Store) compareAnchor(log string, e entry) error {
+	known, ok := s.anchor.head(log)
+	switch {
+	case !ok:
+		return nil
+	case e.head.Seq < known.seq:
+		return runelog.Damaged(log, e.head.Seq+1,
+			"acknowledged runes are missing: the store ends at seq %d, seq %d had been written", e.head.Seq, known.seq)
+	case e.head.Seq == known.seq && e.head.Hash != known.hash:
+		return runelog.Damaged(log, known.seq, "the head's hash is not the one acknowledged")
+	case e.head.Seq == known.seq || e.status.Archived:
+		return nil
+	}
+	raw, err := s.raw(log, known.seq)
+	if err != nil {
+		return err
+	}
+	if sha256.Sum256(raw) != known.hash {
+		return runelog.Damaged(log, known.seq, "its hash is not the one acknowledged")
+	}
+	return nil
+}
+
+func (s *Store) compareLast(log string, head runelog.Head) error {
+	raw, err := s.raw(log, head.Seq)
+	if err != nil {
+		return err
+	}
+	last, err := runelog.Decode(raw)
+	switch {
+	case last.Hash() != head.Hash:
+		return runelog.Damaged(log, head.Seq, "the last rune does not match the head's hash")
+	case err != nil:
+		return fmt.Errorf("log %s, seq %d: %w", log, head.Seq, err)
+	}
+	return nil
+}
+
+// entry reads a log's head record.
+func (s *Store) entry(log string) (entry, error) {
+	value, closer, err := s.db.Get(headKey(log))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return entry{}, fmt.Errorf("%w: %s", runelog.ErrNotFound, log)
+	}
+	if err != nil {
+		return entry{}, readError(log, 0, err)
+	}
+	defer closer.Close()
+	e, err := decodeEntry(value)
+	if err != nil {
+		return entry{}, runelog.Damaged(log, 0, "%w", err)
+	}
+	return e, nil
+}
+
+// raw reads the bytes of one rune.
+func (s *Store) raw(log string, seq uint64) ([]byte, error) {
+	value, closer, err := s.db.Get(seqKey(runeTable, log, seq))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, runelog.Damaged(log, seq, "the rune is missing")
+	}
+	if err != nil {
+		return nil, readError(log, seq, err)
+	}
+	defer closer.Close()
+	return append([]byte(nil), value...), nil
+}
+
+// readError tells damage from a disk that does not answer.
+func readError(log string, seq uint64, err error) error {
+	if pebble.IsCorruptionError(err) {
+		return runelog.Damaged(log, seq, "%w", err)
+	}
+	return fmt.Errorf("read log %s, seq %d: %w", log, seq, err)
+}

@@ -1,0 +1,286 @@
+// Package pebble keeps runelogs in an embedded Pebble store: one data directory,
+// one process, every acknowledged rune durable.
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"stave/internal/runelog"
+)
+
+// The parts of a data directory, besides the anchor and the lock.
+const (
+	storeName   = "store"
+	blobsName   = "blobs"
+	archiveName = "archive"
+	tempSuffix  = ".tmp"
+)
+
+// Sizes that keep an idle store small.
+const (
+	memTableSize = 4 << 20
+	cacheSize    = 8 << 20
+	maxOpenFiles = 256
+)
+
+// grace is how long a broken store may take to open or close before it is
+// abandoned: Pebble waits for work that a failed disk never finishes.
+const grace = 2 * time.Second
+
+// Store is a runelog.Log in a data directory.
+type Store struct {
+	dir     string
+	fs      vfs.FS
+	lock    io.Closer
+	breaker *breaker
+	db      *pebble.DB
+	anchor  *anchor
+	temps   atomic.Uint64 // names of temporary files
+
+	queue     chan *write
+	writes    sync.Pool
+	closing   chan struct{} // closed first: nothing more is committed
+	committed chan struct{} // closed when the committer is done
+
+	mu     sync.Mutex
+	closed bool
+	states map[string]*state
+	using  sync.WaitGroup // acquired states
+}
+
+var _ runelog.Log = (*Store)(nil)
+
+// Open opens the data directory, which it creates if need be. It returns an
+// error wrapping ErrLocked if another process has it open.
+func Open(dir string) (*Store, error) {
+	fs := privateFS{vfs.Default}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, explain(dir, err)
+	}
+	s, err := open(dir, fs)
+	if err != nil {
+		lock.Close()
+		return nil, explain(dir, err)
+	}
+	s.lock = lock
+	return s, nil
+}
+
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("data directory %s is a file: name another directory or move the file away", dir)
+	}
+	if err := os.MkdirAll(dir, dirPerm); err != nil {
+		return explain(dir, fmt.Errorf("create data directory: %w", err))
+	}
+	return nil
+}
+
+// explain adds what a person can do about an error at opening.
+func explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, runelog.ErrLocked):
+		return err
+	case errors.Is(err, os.ErrPermission), strings.Contains(err.Error(), "read-only file system"):
+		return fmt.Errorf("open data directory %s: %w: make it writable for this user or name another directory", dir, err)
+	case errors.Is(err, runelog.ErrCorrupt):
+		return fmt.Errorf("open data directory %s: %w: put it back from a backup, or move it away to begin anew", dir, err)
+	default:
+		return fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+}
+
+// open does the same on any file system; the caller holds the lock.
+func open(dir string, fs vfs.FS) (*Store, error) {
+	s := &Store{
+		dir: dir, fs: fs, breaker: newBreaker(),
+		queue: make(chan *write, maxQueued), closing: make(chan struct{}), committed: make(chan struct{}),
+		writes: sync.Pool{New: func() any { return &write{done: make(chan error, 1)} }},
+		states: map[string]*state{},
+	}
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.anchor, err = openAnchor(fs, dir); err != nil {
+		return nil, err
+	}
+	if err := s.checkPresence(); err != nil {
+		s.anchor.close()
+		return nil, err
+	}
+	if s.db, err = openPebble(s.storeDir(), failStopFS{FS: fs, breaker: s.breaker}, s.breaker); err != nil {
+		s.anchor.close()
+		return nil, err
+	}
+	go s.committer()
+	return s, nil
+}
+
+func (s *Store) storeDir() string   { return s.fs.PathJoin(s.dir, storeName) }
+func (s *Store) blobDir() string    { return s.fs.PathJoin(s.dir, blobsName) }
+func (s *Store) archiveDir() string { return s.fs.PathJoin(s.dir, archiveName) }
+
+// prepare makes the directories and removes what a killed process left half
+// written.
+func (s *Store) prepare() error {
+	for _, dir := range []string{s.storeDir(), s.blobDir(), s.archiveDir()} {
+		if err := s.fs.MkdirAll(dir, dirPerm); err != nil {
+			return fmt.Errorf("create %s: %w", dir, err)
+		}
+	}
+	for _, dir := range []string{s.dir, s.blobDir(), s.archiveDir()} {
+		names, err := s.fs.List(dir)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", dir, err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, tempSuffix) {
+				continue
+			}
+			if err := s.fs.Remove(s.fs.PathJoin(dir, name)); err != nil {
+				return fmt.Errorf("remove leftover: %w", err)
+			}
+		}
+	}
+	return syncDir(s.fs, s.dir)
+}
+
+// checkPresence refuses to put an empty store where there was a full one.
+func (s *Store) checkPresence() error {
+	names, err := s.fs.List(s.storeDir())
+	if err != nil {
+		return fmt.Errorf("list %s: %w", s.storeDir(), err)
+	}
+	if len(names) == 0 && len(s.anchor.heads) > 0 {
+		return fmt.Errorf("%w: %s is empty, but %d logs had been written", runelog.ErrCorrupt, s.storeDir(), len(s.anchor.heads))
+	}
+	return nil
+}
+
+func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
+	return &pebble.Options{
+		FS:                          fs,
+		CacheSize:                   cacheSize,
+		MemTableSize:                memTableSize,
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                maxOpenFiles,
+		FormatMajorVersion:          pebble.FormatWALSyncChunks,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+		Logger:                      quietLogger{b},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { b.trip(fmt.Errorf("store: %w", err)) },
+			// A reader that meets damage gets the error; it must not end the process.
+			DataCorruption: func(pebble.DataCorruptionInfo) {},
+		},
+	}
+}
+
+// openPebble opens the store and turns a panic, or a wait that a failed disk
+// would make endless, into an error.
+func openPebble(dir string, fs vfs.FS, b *breaker) (*pebble.DB, error) {
+	type result struct {
+		db  *pebble.DB
+		err error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				opened <- result{err: fmt.Errorf("%w: %v", runelog.ErrCorrupt, p)}
+			}
+		}()
+		db, err := pebble.Open(dir, pebbleOptions(fs, b))
+		opened <- result{db, err}
+	}()
+	var r result
+	select {
+	case r = <-opened:
+	case <-b.broken:
+		select {
+		case r = <-opened:
+		case <-time.After(grace):
+		}
+	}
+	if err := b.check(); err != nil {
+		if r.db != nil {
+			b.release()
+			_ = closePebble(r.db, b)
+		}
+		return nil, b.err
+	}
+	if r.err != nil && isDamage(r.err) {
+		return nil, fmt.Errorf("%w: store %s: %w", runelog.ErrCorrupt, dir, r.err)
+	}
+	return r.db, r.err
+}
+
+// isDamage reports whether Pebble could read its files and did not like them.
+func isDamage(err error) bool {
+	var pathErr *os.PathError
+	return pebble.IsCorruptionError(err) || !errors.As(err, &pathErr)
+}
+
+// Close waits for the calls that are under way, ends all watches and gives the
+// directory free.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.closing)
+	<-s.committed
+	s.using.Wait()
+	s.breaker.release()
+	err := closePebble(s.db, s.breaker)
+	s.anchor.close()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("close data directory %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+func closePebble(db *pebble.DB, b *breaker) error {
+	closed := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				closed <- fmt.Errorf("close store: %v", p)
+			}
+		}()
+		closed <- db.Close()
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-b.broken:
+	}
+	select {
+	case <-closed:
+	case <-time.After(grace):
+	}
+	// The caller has heard of the failure already, from the write that failed.
+	return nil
+}
+
+func errClosed(dir string) error { return fmt.Errorf("%w: %s", runelog.ErrClosed, dir) }

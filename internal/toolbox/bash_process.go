@@ -1,0 +1,218 @@
+package toolbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// readChunk is how much output is taken from the pipe at once.
+const readChunk = 32 << 10
+
+// command is what to start and until when it may run.
+type command struct {
+	argv     []string
+	dir      string
+	env      []string
+	deadline time.Time
+	session  bool // start it in a session of its own, without our terminal
+}
+
+// process is a started command: the leader of a process group of its own, so
+// that all it starts can be ended at once.
+type process struct {
+	*os.Process
+	output *os.File
+	exited chan struct{} // closed when the leader is dead; it is not reaped yet
+
+	deadline time.Time
+	killAt   time.Time // when patience with a command told to end is over
+	drainAt  time.Time // when listening to orphans ends
+	killed   bool
+	timedOut bool
+	orphans  bool
+}
+
+// runCommand starts a command, feeds its output to out and returns when it and
+// its group are dead. Standard output and error share one pipe: only so is
+// their order the one they were written in.
+func runCommand(ctx context.Context, c command, out *capture) (ending, error) {
+	p, err := start(c)
+	if err != nil {
+		return ending{}, err
+	}
+	defer p.output.Close()
+	stop := context.AfterFunc(ctx, p.wake)
+	defer stop()
+	go p.watch()
+	readErr := p.pump(ctx, out)
+	p.awaitExit(ctx)
+	// The leader is not reaped yet, so this cannot hit a stranger's group.
+	p.signal(syscall.SIGKILL)
+	state, err := p.Wait()
+	if err != nil {
+		return ending{}, err
+	}
+	return p.result(state), readErr
+}
+
+func start(c command) (*process, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	proc, err := os.StartProcess(c.argv[0], c.argv, &os.ProcAttr{
+		Dir: c.dir, Env: c.env, Files: []*os.File{null, w, w},
+		Sys: &syscall.SysProcAttr{Setsid: c.session, Setpgid: !c.session},
+	})
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return &process{Process: proc, output: r, exited: make(chan struct{}), deadline: c.deadline}, nil
+}
+
+// watch waits for the leader's death and tells the reader.
+func (p *process) watch() {
+	awaitDeath(p.Pid)
+	close(p.exited)
+	p.wake()
+}
+
+// wake ends a read that is under way.
+func (p *process) wake() {
+	p.output.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // closed means nobody reads
+}
+
+func (p *process) dead() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// pump copies output until all writers are gone or patience ends.
+func (p *process) pump(ctx context.Context, out *capture) error {
+	buf := make([]byte, readChunk)
+	for {
+		// The deadline is set before the state is looked at. So what happens
+		// later wakes this read, and what happened before is seen now.
+		p.output.SetReadDeadline(earliest(p.nextStep(), out.flushAt)) //nolint:errcheck // a pipe has deadlines
+		switch p.step(ctx) {
+		case moved:
+			continue
+		case deaf:
+			return nil
+		}
+		n, err := p.output.Read(buf)
+		out.write(buf[:n])
+		out.flushDue()
+		switch {
+		case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
+		case err == io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// awaitExit waits for a leader that closed its output and runs on.
+func (p *process) awaitExit(ctx context.Context) {
+	for !p.dead() && !p.killed {
+		p.step(ctx)
+		cancelled := ctx.Done()
+		if !p.killAt.IsZero() {
+			cancelled = nil // it has been told
+		}
+		timer := time.NewTimer(time.Until(p.nextStep()))
+		select {
+		case <-p.exited:
+		case <-cancelled:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	<-p.exited
+}
+
+// nextStep is when step has something to do if nothing else happens.
+func (p *process) nextStep() time.Time {
+	switch {
+	case !p.drainAt.IsZero():
+		return p.drainAt
+	case !p.killAt.IsZero():
+		return p.killAt
+	}
+	return p.deadline
+}
+
+// earliest is the first of two moments; zero stands for never.
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// progress is what a step brought.
+type progress int
+
+const (
+	same  progress = iota
+	moved          // nextStep has changed
+	deaf           // listening is over
+)
+
+// step moves the end of a command on: told to end when cancelled or out of
+// time, killed after a grace, no longer listened to after a delay.
+func (p *process) step(ctx context.Context) progress {
+	now := time.Now()
+	switch {
+	case now.Before(p.nextStep()) && (p.ending() || !p.dead() && ctx.Err() == nil):
+		return same
+	case p.killed:
+		return deaf
+	case p.ending():
+		p.orphans = p.killAt.IsZero()
+		p.signal(syscall.SIGKILL)
+		p.killed = true
+		p.drainAt = now.Add(drainDelay)
+	case p.dead():
+		p.drainAt = now.Add(drainDelay)
+	default:
+		p.timedOut = ctx.Err() == nil
+		p.signal(syscall.SIGTERM)
+		p.killAt = now.Add(killGrace)
+	}
+	return moved
+}
+
+// ending says that the command is dead or was told to end.
+func (p *process) ending() bool { return !p.killAt.IsZero() || !p.drainAt.IsZero() }
+
+func (p *process) signal(s syscall.Signal) {
+	syscall.Kill(-p.Pid, s) //nolint:errcheck // an empty group is what we want
+}
+
+func (p *process) result(state *os.ProcessState) ending {
+	e := ending{code: state.ExitCode(), timedOut: p.timedOut, orphans: p.orphans}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.code = 128 + int(status.Signal())
+		e.signal = unix.SignalName(status.Signal())
+	}
+	return e
+}

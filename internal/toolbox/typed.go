@@ -1,0 +1,58 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonv2 "github.com/go-json-experiment/json"
+)
+
+// New makes a Tool from a function of typed arguments. The schema comes from A,
+// a struct whose fields may carry these tags:
+//
+//	json        the field's name; omitempty or omitzero makes it optional
+//	jsonschema  its description, read by the model
+//	min, max    bounds of a number, or of a string's length in characters
+//	enum        the allowed strings, separated by commas
+//
+// It panics when A cannot be described, which only a change of the program can cause.
+func New[A any](name, doc string, safety Safety, parallel bool, run func(context.Context, Env, A) (Output, error)) Tool {
+	schema, err := schemaFor[A]()
+	if err != nil {
+		panic(fmt.Sprintf("toolbox: arguments of %s: %v", name, err))
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("toolbox: schema of %s: %v", name, err))
+	}
+	decode := func(raw json.RawMessage) (A, error) {
+		var args A
+		canonical, err := Canonical(string(raw))
+		if err != nil {
+			return args, err
+		}
+		if err := checkSchema(schema, canonical); err != nil {
+			return args, err
+		}
+		// The schema has spoken already; this guards the types it cannot describe.
+		if err := jsonv2.Unmarshal(canonical, &args, jsonv2.RejectUnknownMembers(true)); err != nil {
+			return args, fmt.Errorf("decoding arguments: %w", err)
+		}
+		return args, nil
+	}
+	t := Tool{Schema: text, Safety: safety, Parallel: parallel}
+	t.Name, t.Description = name, doc
+	t.Check = func(raw json.RawMessage) error {
+		_, err := decode(raw)
+		return err
+	}
+	t.Run = func(ctx context.Context, env Env, raw json.RawMessage) (Output, error) {
+		args, err := decode(raw)
+		if err != nil {
+			return Output{}, err
+		}
+		return run(ctx, env, args)
+	}
+	return t
+}
