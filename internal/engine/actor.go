@@ -152,6 +152,7 @@ func (a *actor) recover(headless bool) error {
 // job says what that means for it.
 func (a *actor) recordLoss(headless bool) error {
 	a.ready = true
+	losses := a.world.Losses()
 	m, ok := a.world.Recovery(headless)
 	if !ok {
 		return nil
@@ -159,8 +160,8 @@ func (a *actor) recordLoss(headless bool) error {
 	if _, err := a.write(a.e.ctx, m); err != nil {
 		return err
 	}
-	for _, lost := range a.world.Losses() {
-		if _, err := a.write(a.e.ctx, lost); err != nil {
+	for _, lost := range losses {
+		if _, err := a.write(a.e.ctx, lost); err != nil && !errors.Is(err, world.ErrStale) {
 			return err
 		}
 	}
