@@ -2,6 +2,7 @@ package toolbox
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -80,12 +81,13 @@ func runBash(ctx context.Context, env Env, c command, limit time.Duration) (Outp
 	out := &capture{env: env}
 	defer out.close()
 	began := time.Now()
-	c.dir, c.env, c.deadline = env.Dir(), childEnv(env.Dir()), began.Add(limit)
+	c.mark = "STAVE_CALL=" + rand.Text()
+	c.dir, c.env, c.deadline = env.Dir(), append(childEnv(env.Dir()), c.mark), began.Add(limit)
 	end, err := runCommand(ctx, c, out)
 	if err != nil {
 		return Output{}, fmt.Errorf("running the command: %w", err)
 	}
-	out.flush()
+	out.endStream(ctx.Err() != nil)
 	var text strings.Builder
 	text.WriteString(out.text())
 	if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
@@ -130,7 +132,7 @@ func (e ending) verdict(limit time.Duration, silent bool) string {
 		notes = append(notes, fmt.Sprintf("[ended by signal %s]", e.signal))
 	case e.code != 0:
 		notes = append(notes, fmt.Sprintf("[exit code %d]", e.code))
-	case silent:
+	case silent && !e.orphans:
 		notes = append(notes, "(no output)")
 	}
 	return strings.Join(notes, "\n")

@@ -160,6 +160,14 @@ func (c *capture) sendWhole() {
 	c.pending = append(c.pending[:0], rest...)
 }
 
+// endStream sends what is left, unless the result that follows at once says all
+// of it: a quick command then costs its watchers one message, not two.
+func (c *capture) endStream(always bool) {
+	if always || c.streamed > 0 || c.total > maxText {
+		c.flush()
+	}
+}
+
 // flush streams all that waits.
 func (c *capture) flush() {
 	c.send(c.pending)

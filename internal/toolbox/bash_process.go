@@ -11,8 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readChunk is how much output is taken from the pipe at once.
-const readChunk = 32 << 10
+const (
+	// readChunk is how much output is taken from the pipe at once.
+	readChunk = 32 << 10
+	// maxSweeps bounds the hunt for processes that multiply while they are killed.
+	maxSweeps = 100
+)
 
 // command is what to start and until when it may run.
 type command struct {
@@ -20,7 +24,8 @@ type command struct {
 	dir      string
 	env      []string
 	deadline time.Time
-	session  bool // start it in a session of its own, without our terminal
+	session  bool   // start it in a session of its own, without our terminal
+	mark     string // a variable of its environment that no other command has
 }
 
 // process is a started command: the leader of a process group of its own, so
@@ -29,6 +34,7 @@ type process struct {
 	*os.Process
 	output *os.File
 	exited chan struct{} // closed when the leader is dead; it is not reaped yet
+	mark   string
 
 	deadline time.Time
 	killAt   time.Time // when patience with a command told to end is over
@@ -52,8 +58,7 @@ func runCommand(ctx context.Context, c command, out *capture) (ending, error) {
 	go p.watch()
 	readErr := p.pump(ctx, out)
 	p.awaitExit(ctx)
-	// The leader is not reaped yet, so this cannot hit a stranger's group.
-	p.signal(syscall.SIGKILL)
+	p.finish()
 	state, err := p.Wait()
 	if err != nil {
 		return ending{}, err
@@ -80,7 +85,7 @@ func start(c command) (*process, error) {
 		r.Close()
 		return nil, err
 	}
-	return &process{Process: proc, output: r, exited: make(chan struct{}), deadline: c.deadline}, nil
+	return &process{Process: proc, output: r, exited: make(chan struct{}), deadline: c.deadline, mark: c.mark}, nil
 }
 
 // watch waits for the leader's death and tells the reader.
@@ -92,7 +97,7 @@ func (p *process) watch() {
 
 // wake ends a read that is under way.
 func (p *process) wake() {
-	p.output.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // closed means nobody reads
+	p.output.SetReadDeadline(time.Unix(1, 0)) // closed means nobody reads
 }
 
 func (p *process) dead() bool {
@@ -110,7 +115,7 @@ func (p *process) pump(ctx context.Context, out *capture) error {
 	for {
 		// The deadline is set before the state is looked at. So what happens
 		// later wakes this read, and what happened before is seen now.
-		p.output.SetReadDeadline(earliest(p.nextStep(), out.flushAt)) //nolint:errcheck // a pipe has deadlines
+		p.output.SetReadDeadline(earliest(p.nextStep(), out.flushAt)) // a pipe has deadlines
 		switch p.step(ctx) {
 		case moved:
 			continue
@@ -204,8 +209,27 @@ func (p *process) step(ctx context.Context) progress {
 // ending says that the command is dead or was told to end.
 func (p *process) ending() bool { return !p.killAt.IsZero() || !p.drainAt.IsZero() }
 
+// signal reaches the group and, when something went wrong enough to look for
+// them, those that left it. The leader is not reaped before the last signal, so
+// its number cannot name a stranger's group.
 func (p *process) signal(s syscall.Signal) {
-	syscall.Kill(-p.Pid, s) //nolint:errcheck // an empty group is what we want
+	syscall.Kill(-p.Pid, s) // an empty group is what we want
+	signalStrays(p.mark, p.Pid, s)
+}
+
+// finish makes sure that nothing is left. After a plain end only the group is
+// looked after: the search for strays would cost more than most commands.
+func (p *process) finish() {
+	syscall.Kill(-p.Pid, syscall.SIGKILL)
+	if !p.killed && p.killAt.IsZero() {
+		return
+	}
+	for range maxSweeps {
+		if signalStrays(p.mark, p.Pid, syscall.SIGKILL) == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func (p *process) result(state *os.ProcessState) ending {

@@ -36,6 +36,7 @@ func TestBashText(t *testing.T) {
 		{"leading dash", "-x", "-x: command not found\n[exit code 127]", 127},
 		{"empty stdin", "cat; echo end", "end\n", 0},
 		{"no terminal", "(: </dev/tty) 2>/dev/null || echo none", "none\n", 0},
+		{"group of its own", `read -r _ _ _ _ group _ </proc/$$/stat; [ $group = $$ ] && echo leader`, "leader\n", 0},
 		{"dumb terminal", "echo $TERM", "dumb\n", 0},
 		{"bad bytes", `printf 'a\xff\xfeb'`, "a\uFFFDb\n", 0},
 		{"closed output", "exec >&- 2>&-; sleep 0.05; exit 4", "[exit code 4]", 4},
@@ -123,6 +124,20 @@ func TestBashProgress(t *testing.T) {
 	}
 }
 
+// TestBashQuick shows that output which no chunk was due for is left to the
+// result, unless the call is cancelled and has none.
+func TestBashQuick(t *testing.T) {
+	for cancelled, want := range map[bool]string{false: "", true: "quick"} {
+		env := newEnv(t)
+		out := capture{env: env}
+		out.write([]byte("quick"))
+		out.endStream(cancelled)
+		if env.streamed() != want || out.text() != "quick" {
+			t.Errorf("cancelled %v: streamed %q, text %q", cancelled, env.streamed(), out.text())
+		}
+	}
+}
+
 // TestBashFlood shows that 100 MB of output, and output without end, leave
 // memory, the stream and the copy on disk bounded.
 func TestBashFlood(t *testing.T) {
@@ -193,6 +208,8 @@ func TestBashTimeout(t *testing.T) {
 	}{
 		{"obedient", "echo $$ >pids; sleep 1000 & echo $! >>pids; echo out; wait", time.Second, "out\n"},
 		{"cleans up", "echo $$ >pids; trap 'echo bye; exit 0' TERM; sleep 1000 & echo $! >>pids; wait", time.Second, "bye\n"},
+		{"in other groups and sessions", "echo $$ >pids; timeout 999 sh -c 'echo $$ >>pids; exec sleep 999' & setsid sleep 999 & echo $! >>pids; set -m; sleep 999 & echo $! >>pids; wait", time.Second, ""},
+		{"stubborn in another session", "echo $$ >pids; setsid bash -c 'trap \"\" TERM; echo $$ >>pids; while :; do sleep 0.1; done' & wait", time.Second + killGrace, ""},
 		{"stubborn", "trap '' TERM; echo $$ >pids; sleep 1000 & echo $! >>pids; while :; do sleep 0.1; done", time.Second + killGrace, ""},
 		{"stubborn without output", "trap '' TERM; exec >&- 2>&-; echo $$ >pids; while :; do sleep 0.1; done", time.Second + killGrace, ""},
 	} {
@@ -202,7 +219,7 @@ func TestBashTimeout(t *testing.T) {
 			began := time.Now()
 			out := env.must(Bash(), args{"command": c.command, "timeout_seconds": 1})
 			took := time.Since(began)
-			if took < c.atLeast || took > c.atLeast+1500*time.Millisecond {
+			if took < c.atLeast || took > c.atLeast+1900*time.Millisecond {
 				t.Errorf("took %v, want about %v", took, c.atLeast)
 			}
 			if !out.TimedOut || !strings.HasPrefix(out.Text, c.says+"[timed out after 1s;") {
@@ -230,8 +247,8 @@ func TestBashCancel(t *testing.T) {
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if !strings.HasPrefix(out.Text, "begun\n") {
-		t.Errorf("partial output is %q", out.Text)
+	if !strings.HasPrefix(out.Text, "begun\n") || env.streamed() != "begun\n" {
+		t.Errorf("partial output is %q, streamed %q", out.Text, env.streamed())
 	}
 	wantDead(t, env)
 	ctx, cancel = context.WithCancel(context.Background())
@@ -250,6 +267,7 @@ func TestBashBackground(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
 		{"holds the pipe", "sleep 1000 & echo $! >pids; echo out", "out\n[background processes were ended with the shell]"},
 		{"holds the pipe, deaf", "(trap '' TERM HUP; sleep 1000) & echo $! >pids; echo out", "out\n[background processes were ended with the shell]"},
+		{"in another session", "setsid sleep 1000 & echo $! >pids; echo out", "out\n[background processes were ended with the shell]"},
 		{"redirected", "sleep 1000 >/dev/null 2>&1 & echo $! >pids; echo out", "out\n"},
 		{"ends soon", "(sleep 0.1; echo late) & echo $! >pids; echo out", "out\nlate\n"},
 	} {

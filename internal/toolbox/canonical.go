@@ -53,7 +53,7 @@ func Canonical(raw string) (json.RawMessage, error) {
 // Digest names one call: the tool and its canonical arguments.
 func Digest(tool string, args json.RawMessage) string {
 	h := sha256.New()
-	io.WriteString(h, digestDomain+"\x00"+tool+"\x00") //nolint:errcheck // a hash never fails
+	io.WriteString(h, digestDomain+"\x00"+tool+"\x00") // a hash never fails
 	h.Write(args)
 	return hex.EncodeToString(h.Sum(nil))
 }

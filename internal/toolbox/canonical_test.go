@@ -73,7 +73,7 @@ func TestCanonicalRefuses(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	const want = "0a5bd0aa2ca97d0a2b0e1ca2b4c8d4ae5bbeef26e1b5ae0e3d2bd5ca4d0eb1ee"
+	const want = "31730788a3ffe2c7dc9f2fb159584633581c92266e7f929be12fb5d86a00a841"
 	if got := Digest("Read", json.RawMessage(`{"path":"a"}`)); got != want {
 		t.Errorf("digest is %s, want %s", got, want)
 	}

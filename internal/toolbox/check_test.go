@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -79,7 +81,7 @@ func TestCheck(t *testing.T) {
 
 // TestCheckBounded shows that a hopeless call gets a short answer.
 func TestCheckBounded(t *testing.T) {
-	call := `{"text":"` + strings.Repeat("é", 10_000) + `"` + strings.Repeat(`,"`, 0)
+	call := `{"text":"` + strings.Repeat("é", 10_000) + `"`
 	for i := range 100 {
 		call += `,"` + strings.Repeat("ü", 100) + string(rune('a'+i%26)) + strings.Repeat("x", i) + `":1`
 	}
@@ -95,7 +97,9 @@ func TestCheckBounded(t *testing.T) {
 // TestNewRefuses shows that arguments without a schema are found at start.
 func TestNewRefuses(t *testing.T) {
 	for name, build := range map[string]func(){
-		"not a struct": func() { New("X", "", ReadOnly, true, func(context.Context, Env, int) (Output, error) { return Output{}, nil }) },
+		"not a struct": func() {
+			New("X", "", ReadOnly, true, func(context.Context, Env, int) (Output, error) { return Output{}, nil })
+		},
 		"a channel": func() {
 			New("X", "", ReadOnly, true, func(context.Context, Env, struct{ C chan int }) (Output, error) { return Output{}, nil })
 		},
@@ -128,12 +132,8 @@ func TestRunChecks(t *testing.T) {
 // TestSchemas pins what a model is told about every bundled tool.
 func TestSchemas(t *testing.T) {
 	for _, tool := range append(All(), kinds()) {
-		var schema any
-		if err := json.Unmarshal(tool.Schema, &schema); err != nil {
-			t.Fatalf("%s: %v", tool.Name, err)
-		}
 		got, err := json.MarshalIndent(map[string]any{
-			"name": tool.Name, "safety": tool.Safety, "parallel": tool.Parallel, "schema": schema,
+			"name": tool.Name, "safety": tool.Safety, "parallel": tool.Parallel, "schema": tool.Schema,
 		}, "", "  ")
 		if err != nil {
 			t.Fatal(err)
@@ -187,4 +187,21 @@ func TestSet(t *testing.T) {
 	wantError(t, err, "two tools are called Read")
 	_, err = NewSet(Tool{})
 	wantError(t, err, "no name")
+}
+
+// TestProse shows that what a model is told of limits is what the code does.
+func TestProse(t *testing.T) {
+	for doc, numbers := range map[string][]int{
+		readDoc: {maxReadLines, maxReadLineBytes, maxText >> 10},
+		globDoc: {maxGlobResults},
+		grepDoc: {maxGrepMatches, maxGrepFiles, maxText >> 10},
+		editDoc: {maxEditBytes >> 20},
+		bashDoc: {maxText >> 10, maxHead >> 10, int(defaultTimeout.Seconds())},
+	} {
+		for _, n := range numbers {
+			if !regexp.MustCompile(fmt.Sprintf(`\b%d\b`, n)).MatchString(doc) {
+				t.Errorf("%.40q does not say %d", doc, n)
+			}
+		}
+	}
 }

@@ -117,7 +117,7 @@ func newSearch(args grepArgs) (*search, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling pattern: %w", err)
 	}
-	s := &search{re: re, mode: args.Mode, context: args.Context, literal: []byte(requiredLiteral(tree))}
+	s := &search{re: re, mode: args.Mode, context: args.Context, filter: newPrefilter(tree)}
 	if s.mode == "" {
 		s.mode = grepContent
 	}
@@ -125,30 +125,4 @@ func newSearch(args grepArgs) (*search, error) {
 		s.context = 0
 	}
 	return s, nil
-}
-
-// requiredLiteral finds the longest text that every match must contain. A file
-// or a line without it needs no regular expression.
-func requiredLiteral(re *syntax.Regexp) string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return requiredLiteral(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return requiredLiteral(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		longest := ""
-		for _, sub := range re.Sub {
-			if s := requiredLiteral(sub); len(s) > len(longest) {
-				longest = s
-			}
-		}
-		return longest
-	}
-	return ""
 }

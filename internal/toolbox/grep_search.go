@@ -19,7 +19,7 @@ const grepWindow = 256 << 10
 // search is one run of Grep over any number of files.
 type search struct {
 	re      *regexp.Regexp
-	literal []byte // in every match; empty if unknown
+	filter  prefilter
 	mode    string
 	context int
 
@@ -53,7 +53,7 @@ func (s *search) file(ctx context.Context, dir *os.Root, name, path string) erro
 		return nil
 	}
 	s.files++
-	if err == io.EOF && !bytes.Contains(start, s.literal) {
+	if err == io.EOF && !s.filter.pass(start) {
 		return nil
 	}
 	scan := fileScan{search: s, path: path}
@@ -161,7 +161,7 @@ func (s *fileScan) line(line []byte) error {
 }
 
 func (s *fileScan) find(line []byte) []int {
-	if !bytes.Contains(line, s.literal) {
+	if !s.filter.pass(line) {
 		return nil
 	}
 	return s.re.FindIndex(line)

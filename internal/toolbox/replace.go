@@ -145,7 +145,7 @@ func (t *target) recovered(env Env) (*Output, change, error) {
 		return nil, was, fmt.Errorf("reading the earlier attempt's intent: %w", err)
 	}
 	if t.parent != nil && strings.HasPrefix(was.Temp, tempPrefix) && filepath.Base(was.Temp) == was.Temp {
-		t.parent.Remove(was.Temp) //nolint:errcheck // usually there is none
+		t.parent.Remove(was.Temp) // usually there is none
 	}
 	meta := map[string]any{"path": was.Path, "before": was.Before, "after": was.After, "recovered": true}
 	switch {
@@ -213,7 +213,7 @@ func (t *target) replace(temp string, content []byte) error {
 		err = t.parent.Rename(temp, t.name)
 	}
 	if err != nil {
-		t.parent.Remove(temp) //nolint:errcheck // the first error is the one to tell
+		t.parent.Remove(temp) // the first error is the one to tell
 		return err
 	}
 	return syncDir(t.parent, ".")

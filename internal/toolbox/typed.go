@@ -41,18 +41,18 @@ func New[A any](name, doc string, safety Safety, parallel bool, run func(context
 		}
 		return args, nil
 	}
-	t := Tool{Schema: text, Safety: safety, Parallel: parallel}
-	t.Name, t.Description = name, doc
-	t.Check = func(raw json.RawMessage) error {
-		_, err := decode(raw)
-		return err
+	return Tool{
+		Name: name, Description: doc, Schema: text, Safety: safety, Parallel: parallel,
+		Check: func(raw json.RawMessage) error {
+			_, err := decode(raw)
+			return err
+		},
+		Run: func(ctx context.Context, env Env, raw json.RawMessage) (Output, error) {
+			args, err := decode(raw)
+			if err != nil {
+				return Output{}, err
+			}
+			return run(ctx, env, args)
+		},
 	}
-	t.Run = func(ctx context.Context, env Env, raw json.RawMessage) (Output, error) {
-		args, err := decode(raw)
-		if err != nil {
-			return Output{}, err
-		}
-		return run(ctx, env, args)
-	}
-	return t
 }

@@ -1,0 +1,59 @@
+// Command floor is the least a durable agent can cost: it "calls the model" (a
+// constant), spawns the tool's process, and syncs one line to a file for each
+// event it would have to remember. It decides, checks and chains nothing.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// eventBytes is the size of a line, about that of a rune.
+const eventBytes = 400
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 4 {
+		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync")
+	}
+	rounds, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(os.Args[1], os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	line := make([]byte, eventBytes)
+	event := func() error {
+		if _, err := f.Write(line); err != nil {
+			return err
+		}
+		if os.Args[3] == "nosync" {
+			return nil
+		}
+		return syscall.Fdatasync(int(f.Fd()))
+	}
+	for range rounds {
+		if err := event(); err != nil { // the model asked for a tool
+			return err
+		}
+		if out, err := exec.Command("bash", "--noprofile", "--norc", "-c", "true").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if err := event(); err != nil { // the tool answered
+			return err
+		}
+	}
+	return event() // the model is done
+}

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	rounds  = 100
+	repeats = 7 // of each program, taken in turns so that noise hits both
+)
+
+// build compiles a program of this module and returns its path.
+func build(b *testing.B, pkg string) string {
+	b.Helper()
+	bin := filepath.Join(b.TempDir(), filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("building %s: %v\n%s", pkg, err, out)
+	}
+	return bin
+}
+
+func scriptFile(b *testing.B, text string) string {
+	b.Helper()
+	name := filepath.Join(b.TempDir(), "script.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return name
+}
+
+// clock runs a program and returns how long it took and its peak memory.
+func clock(b *testing.B, name string, args ...string) (time.Duration, int64) {
+	b.Helper()
+	cmd := exec.Command(name, args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		b.Fatalf("%s: %v\n%s", name, err, errs.Bytes())
+	}
+	took := time.Since(began)
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return took, usage.Maxrss
+}
+
+func median[T int64 | time.Duration | float64](of []T) T {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// BenchmarkToolRounds runs 100 shell rounds with stave and with the floor.
+func BenchmarkToolRounds(b *testing.B) {
+	stave, floor := build(b, "stave/cmd/stave"), build(b, "stave/internal/bench/floor")
+	script := scriptFile(b, fmt.Sprintf(`
+replies:
+  - {times: %d, calls: [{tool: Bash, args: {command: "true"}}]}
+  - text: done
+`, rounds))
+	for b.Loop() {
+		var ours, synced, bare []time.Duration
+		var memory []int64
+		for i := range repeats {
+			dir := b.TempDir()
+			took, rss := clock(b, stave, "ask", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
+			ours, memory = append(ours, took), append(memory, rss)
+			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync")
+			synced = append(synced, took)
+			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("bare", i)), fmt.Sprint(rounds), "nosync")
+			bare = append(bare, took)
+		}
+		b.ReportMetric(ms(median(ours)), "stave-ms")
+		b.ReportMetric(ms(median(synced)), "floor-fsync-ms")
+		b.ReportMetric(ms(median(bare)), "floor-ms")
+		b.ReportMetric(ms(median(ours))/ms(median(synced)), "x-floor-fsync")
+		b.ReportMetric(float64(median(memory))/1024, "peak-MB")
+	}
+}
+
+// BenchmarkStart measures from process start to the first rune the model's
+// answer causes, as a reader of --json sees it: the request came before that.
+func BenchmarkStart(b *testing.B) {
+	stave := build(b, "stave/cmd/stave")
+	script := scriptFile(b, "replies:\n  - text: hello\n")
+	for b.Loop() {
+		var first, whole []time.Duration
+		for range repeats {
+			f, w := firstAnswer(b, stave, script)
+			first, whole = append(first, f), append(whole, w)
+		}
+		b.ReportMetric(ms(median(first)), "first-answer-ms")
+		b.ReportMetric(ms(median(whole)), "whole-run-ms")
+	}
+}
+
+func firstAnswer(b *testing.B, stave, script string) (first, whole time.Duration) {
+	b.Helper()
+	dir := b.TempDir()
+	cmd := exec.Command(stave, "ask", "--json", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if first == 0 && bytes.Contains(lines.Bytes(), []byte(`"kind":"turn.assistant_delta"`)) {
+			first = time.Since(began)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	if first == 0 {
+		b.Fatal("no answer was seen")
+	}
+	return first, time.Since(began)
+}
+
+// BenchmarkDeltas runs an answer of 10,000 fragments, net of a run without.
+func BenchmarkDeltas(b *testing.B) {
+	stave := build(b, "stave/cmd/stave")
+	many := scriptFile(b, fmt.Sprintf("replies:\n  - {text: %q, chunk: 4}\n", bytes.Repeat([]byte("abc "), 10_000)))
+	one := scriptFile(b, "replies:\n  - text: hello\n")
+	run := func(script string) time.Duration {
+		dir := b.TempDir()
+		took, _ := clock(b, stave, "ask", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--headless", "--model", "script:"+script, "go")
+		return took
+	}
+	for b.Loop() {
+		var with, without []time.Duration
+		for range repeats {
+			with, without = append(with, run(many)), append(without, run(one))
+		}
+		b.ReportMetric(ms(median(with)-median(without)), "net-ms")
+	}
+}
