@@ -88,6 +88,8 @@ type Instance interface {
 	State() State
 	Mode() Mode
 	Data() any
+	// Draws reports whether the present state has a row for the command.
+	Draws(Command) bool
 	// Step answers a command with the moves it causes.
 	Step(Command) (Instance, []Move, error)
 	// Fold takes a move that is already recorded.
@@ -147,8 +149,14 @@ func (i instance[D]) Due() any {
 	return i.m.Due(i.state, i.data)
 }
 
+func (i instance[D]) Draws(c Command) bool { return len(i.rows(c)) > 0 }
+
+func (i instance[D]) rows(c Command) []*Row {
+	return i.m.index.rows[rowKey{i.state, reflect.TypeOf(c)}]
+}
+
 func (i instance[D]) Step(c Command) (Instance, []Move, error) {
-	rows := i.m.index.rows[rowKey{i.state, reflect.TypeOf(c)}]
+	rows := i.rows(c)
 	if len(rows) == 0 {
 		return i, nil, i.refuse(c, "")
 	}

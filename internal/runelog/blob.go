@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,28 +39,30 @@ type (
 // into the store, durable before any rune names them, and replaced by
 // {"$blob":{"sha256":…,"size":…}}. Every writer calls it on every batch, since it
 // also keeps a forged reference out of the log. The drafts themselves stay as
-// they are. Readers get the payload back; only Raw and Hash show the reference.
+// they are; if nothing had to be replaced they are what comes back. Readers get
+// the payload back; only Raw and Hash show the reference.
 func Offload(ctx context.Context, store BlobPutter, drafts []Rune) ([]Rune, error) {
-	ready := make([]Rune, len(drafts))
-	copy(ready, drafts)
-	for i := range ready {
-		r := &ready[i]
-		payload, err := canonicalPayload(r.Payload)
+	ready, copied := drafts, false
+	for i := range drafts {
+		kind := drafts[i].Kind
+		payload, err := canonicalPayload(drafts[i].Payload)
 		if err != nil {
-			return nil, fmt.Errorf("offload %s: %w", r.Kind, err)
+			return nil, fmt.Errorf("offload %s: %w", kind, err)
 		}
 		if bytes.HasPrefix(payload, []byte(blobMember)) {
-			return nil, fmt.Errorf("offload %s: %w", r.Kind, ErrReserved)
+			return nil, fmt.Errorf("offload %s: %w", kind, ErrReserved)
 		}
-		r.Payload = payload
 		if len(payload) <= MaxInline {
 			continue
 		}
 		blob, err := store.PutBlob(ctx, bytes.NewReader(payload))
 		if err != nil {
-			return nil, fmt.Errorf("offload %s: %w", r.Kind, err)
+			return nil, fmt.Errorf("offload %s: %w", kind, err)
 		}
-		r.Payload = fmt.Appendf(nil, `{"$blob":{"sha256":"%s","size":%d}}`, blob.SHA256, blob.Size)
+		if !copied {
+			ready, copied = slices.Clone(drafts), true
+		}
+		ready[i].Payload = fmt.Appendf(nil, `{"$blob":{"sha256":"%s","size":%d}}`, blob.SHA256, blob.Size)
 	}
 	return ready, nil
 }

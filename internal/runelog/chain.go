@@ -45,8 +45,7 @@ func (c *Chain) Stamp(drafts []Rune, nowMs int64) ([]Rune, error) {
 	for i := range stamped {
 		r := &stamped[i]
 		r.V, r.Seq, r.Log, r.TSMs = Version, head.Seq+1, c.log, nowMs
-		r.ID = runeID(c.log, head, nowMs)
-		r.Prev = head.Hash.String()
+		r.ID, r.Prev = names(c.log, head, nowMs)
 		start := len(arena)
 		var err error
 		if arena, err = appendRune(arena, r); err != nil {
@@ -71,23 +70,26 @@ const (
 	idLen    = len(idPrefix) + 32
 )
 
-// runeID is a UUIDv7 whose random bits come from the hash before it: as good as
-// random between logs, free, and the same when the same step is replayed.
-func runeID(log string, head Head, nowMs int64) string {
-	var id [16]byte
+// names returns the id of the rune after head, and head's hash in hex. The id is
+// a UUIDv7 whose random bits come from that hash: as good as random between
+// logs, free, and the same when the same step is replayed.
+func names(log string, head Head, nowMs int64) (id, prev string) {
+	var bits [16]byte
 	seed := head.Hash
 	if head.Seq == 0 {
 		seed = sha256.Sum256([]byte(log))
 	}
-	copy(id[6:], seed[:])
+	copy(bits[6:], seed[:])
 	for i := range 6 {
-		id[i] = byte(nowMs >> (40 - 8*i))
+		bits[i] = byte(nowMs >> (40 - 8*i))
 	}
 	const versionBits, variantBits = 0x70, 0x80
-	id[6] = versionBits | id[6]&0x0f
-	id[8] = variantBits | id[8]&0x3f
-	var text [idLen]byte
+	bits[6] = versionBits | bits[6]&0x0f
+	bits[8] = variantBits | bits[8]&0x3f
+	var text [idLen + 2*len(head.Hash)]byte
 	copy(text[:], idPrefix)
-	hex.Encode(text[len(idPrefix):], id[:])
-	return string(text[:])
+	hex.Encode(text[len(idPrefix):], bits[:])
+	hex.Encode(text[idLen:], head.Hash[:])
+	both := string(text[:])
+	return both[:idLen], both[idLen:]
 }

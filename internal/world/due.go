@@ -98,13 +98,15 @@ func (w *World) Recovery(headless bool) (Message, bool) {
 }
 
 // Losses returns a message for every job that died with its process and has
-// something to say about it; the others are simply started again.
+// something to say about it; the others are simply started again. Take it before
+// the recovery is told: what becomes due by that was never begun, and a loss
+// whose job the recovery ended is stale.
 func (w *World) Losses() []Message {
 	var ms []Message
 	for _, j := range w.Jobs() {
 		n, _ := w.find(j.Path)
 		if slices.Contains(n.Possible(false), machine.Verb(machine.Lost{})) {
-			ms = append(ms, Message{Log: w.log, Path: j.Path, Command: machine.Lost{}, By: engineName})
+			ms = append(ms, Message{Log: w.log, Path: j.Path, Command: machine.Lost{}, By: engineName, Job: j.ID})
 		}
 	}
 	return ms

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stave/internal/machine"
+	"stave/internal/machine/turn"
 	"stave/internal/runelog"
 )
 
@@ -40,8 +41,16 @@ func MoveOf(r runelog.Rune) (machine.Move, error) {
 	return machine.Move{Arrow: machine.Arrow{Kind: r.Kind, From: machine.State(r.From), To: machine.State(r.To)}, Event: e}, err
 }
 
+// deltaKind is most of a log: replay is as fast as its runes are read.
+var deltaKind = machine.Kind(turn.AssistantDelta{})
+
 // EventOf decodes what a rune records.
 func EventOf(r runelog.Rune) (machine.Event, error) {
+	if r.Kind == deltaKind {
+		if e, ok := turn.ReadDelta(r.Payload); ok {
+			return e, nil
+		}
+	}
 	room, ok := rooms[Path(r.Path).machine()]
 	if !ok {
 		return nil, fmt.Errorf("there is no machine at %q: %w", r.Path, ErrUnknownKind)

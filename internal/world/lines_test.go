@@ -95,7 +95,7 @@ func (l line) message(w *World, newest Path) (Message, error) {
 		return Message{}, fmt.Errorf("%s has no command %q", p.machine(), l.verb)
 	}
 	m := Message{Path: p, By: engineName}
-	if person {
+	if person || l.verb == "create" {
 		m.By = "user:ann"
 	}
 	if job, ok := w.JobAt(p); ok && strings.Contains(jobVerbs, " "+l.verb+" ") {

@@ -11,13 +11,13 @@ import (
 
 // snapshotVersion changes whenever what a snapshot holds changes; an older one
 // is ignored and the log replayed.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 type snapshot struct {
 	Version  int         `json:"version"`
 	Log      string      `json:"log"`
 	Seq      uint64      `json:"seq"`
-	Last     []string    `json:"last"`
+	Last     recent      `json:"last"`
 	Progress bool        `json:"progress"`
 	Nodes    []savedNode `json:"nodes"`
 }

@@ -39,6 +39,9 @@ type letter struct {
 	cause uint64
 }
 
+// wired says that a rune set the letter off, not the message itself.
+func (l letter) wired() bool { return l.cause != 0 }
+
 // engineName signs what the runtime does by itself.
 const engineName = "engine"
 
@@ -60,15 +63,10 @@ func (w *World) Step(m Message) (*Change, error) {
 		l := queue[0]
 		queue = queue[1:]
 		more, err := c.deliver(l, m)
-		var refusal *machine.Refusal
-		switch {
-		case err == nil:
-			queue = append(queue, more...)
-		case sent > 0 && errors.As(err, &refusal) && refusal.Reason == "":
-			// a wired letter its receiver no longer draws is dropped
-		default:
+		if err != nil {
 			return nil, err
 		}
+		queue = append(queue, more...)
 	}
 	return c, nil
 }
@@ -80,6 +78,9 @@ func (c *Change) deliver(l letter, m Message) ([]letter, error) {
 	n, err := w.at(l.path)
 	if err != nil {
 		return nil, err
+	}
+	if l.wired() && !n.Draws(l.cmd) {
+		return nil, nil // its receiver has moved on
 	}
 	_, moves, err := n.Step(l.cmd)
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *Change) record(l letter, mv machine.Move, m Message) (runelog.Rune, err
 		From: string(mv.From), To: string(mv.To), Visibility: visibility(mv.Event),
 		TSMs: m.AtMs, By: l.by, Cause: l.cause, Payload: payload,
 	}
-	if l.cause == 0 {
+	if !l.wired() {
 		r.Job = m.Job
 	}
 	c.Runes = append(c.Runes, r)
@@ -155,7 +156,7 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 		}
 	}
 	w.seq = r.Seq
-	w.last = append(w.last[max(0, len(w.last)-lastKept+1):len(w.last):len(w.last)], fmt.Sprintf("%d %s", r.Seq, mv.Kind))
+	w.last.note(r.Seq, mv.Kind)
 	switch {
 	case mv.Kind == "session.recovered":
 		w.progress = false
@@ -191,7 +192,7 @@ func sign(c machine.Command, by string) machine.Command {
 func (w *World) explain(err error, p Path) error {
 	var r *machine.Refusal
 	if errors.As(err, &r) {
-		r.Path, r.Last = string(p), w.last
+		r.Path, r.Last = string(p), w.last.list()
 		return r
 	}
 	return fmt.Errorf("%s: %w", p, err)

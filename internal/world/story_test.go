@@ -42,7 +42,7 @@ func stories(t testing.TB) []string {
 func TestStories(t *testing.T) {
 	for _, file := range stories(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, got := play(t, file, nil)
+			want, got := play(t, file, listener{})
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -56,16 +56,24 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// listener hears a story: every step with its message, every line with the runes
+// it caused.
+type listener struct {
+	step  func(m Message, batch []runelog.Rune)
+	batch func(s *story, batch []runelog.Rune)
+}
+
 // play returns a story as written and as it happens now.
-func play(t testing.TB, file string, each func(s *story, batch []runelog.Rune)) (want, got []byte) {
+func play(t testing.TB, file string, l listener) (want, got []byte) {
 	t.Helper()
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &story{tape: newTape(), name: file}
-	if each != nil {
-		s.each = func(batch []runelog.Rune) { each(s, batch) }
+	s.tape.heard = l.step
+	if l.batch != nil {
+		s.each = func(batch []runelog.Rune) { l.batch(s, batch) }
 	}
 	var out bytes.Buffer
 	for block := range strings.SplitSeq(strings.TrimSpace(string(want)), "\n\n") {
@@ -121,6 +129,12 @@ func (s *story) tellAll(t testing.TB, block string) string {
 func (s *story) play(t testing.TB, l line) ([]runelog.Rune, error) {
 	t.Helper()
 	s.clock += 1000
+	if l.who == "new" {
+		heard := s.tape.heard
+		s.tape = newTape()
+		s.tape.heard = heard
+		return nil, nil
+	}
 	if l.who == "crash" {
 		return s.crash(l.verb == "headless")
 	}
@@ -138,11 +152,11 @@ func show(r runelog.Rune) string {
 	if r.From == r.To {
 		arrow = "in " + r.To
 	}
-	because := "  "
+	because := ""
 	if r.Cause != 0 {
 		because = fmt.Sprintf("←%d", r.Cause)
 	}
-	text := fmt.Sprintf("%3d %-16s %-25s %-36s %s %-3s %s", r.Seq, short(r.Path), r.Kind, strings.TrimSpace(arrow), r.By, because, matters(r.Payload))
+	text := fmt.Sprintf("%3d %-16s %-25s %-36s %-11s %-4s %s", r.Seq, short(r.Path), r.Kind, strings.TrimSpace(arrow), r.By, because, matters(r.Payload))
 	return strings.TrimRight(text, " ") + "\n"
 }
 
@@ -161,10 +175,10 @@ func matters(payload []byte) string {
 		"force", "budget_info", "safety", "group", "invalid", "groups", "chunk", "intent", "crashed", "final_stats",
 	} {
 		value, ok := all[key]
-		if _, isText := value.(string); key == "message" && !isText {
-			continue // a number, where text and mode say more
+		if _, isText := value.(string); (key == "message" || key == "output") && !isText {
+			continue // a number and a list, where text and final_output say more
 		}
-		if parts == nil && value == "" || !ok || value == "" {
+		if !ok || value == "" {
 			continue
 		}
 		shown, _ := json.Marshal(value)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -19,6 +20,7 @@ type tape struct {
 	raw   [][]byte // the canonical bytes of every rune
 	ends  []int    // how many runes there were after each batch
 	clock int64
+	heard func(m Message, batch []runelog.Rune) // of every step
 }
 
 func newTape() *tape {
@@ -37,6 +39,9 @@ func (t *tape) tell(m Message) ([]runelog.Rune, error) {
 		return nil, err
 	}
 	t.Commit(c)
+	if t.heard != nil {
+		t.heard(m, stored)
+	}
 	return stored, nil
 }
 
@@ -94,13 +99,14 @@ func (t *tape) crash(headless bool) ([]runelog.Rune, error) {
 		all = append(all, runes...)
 		return err
 	}
+	losses := t.Losses()
 	if m, ok := t.Recovery(headless); ok {
 		if err := say(m); err != nil {
 			return all, err
 		}
 	}
-	for _, m := range t.Losses() {
-		if err := say(m); err != nil {
+	for _, m := range losses {
+		if err := say(m); err != nil && !errors.Is(err, ErrStale) {
 			return all, err
 		}
 	}

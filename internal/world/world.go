@@ -64,12 +64,35 @@ type World struct {
 	live map[Path]node
 	gone map[Path]bool // ended in this overlay
 	base *World        // what this overlay changes; nil for the present itself
-	last []string      // kinds of the newest runes, for refusals
+	last recent        // the newest runes, for refusals
 	// progress says that a call or turn ended since the last recovery.
 	progress bool
 }
 
 const lastKept = 5
+
+// recent holds the newest runes, oldest first.
+type recent [lastKept]noted
+
+type noted struct {
+	Seq  uint64 `json:"seq"`
+	Kind string `json:"kind"`
+}
+
+func (r *recent) note(seq uint64, kind string) {
+	copy(r[:], r[1:])
+	r[lastKept-1] = noted{seq, kind}
+}
+
+func (r *recent) list() []string {
+	var lines []string
+	for _, n := range r {
+		if n.Seq > 0 {
+			lines = append(lines, fmt.Sprintf("%d %s", n.Seq, n.Kind))
+		}
+	}
+	return lines
+}
 
 // New returns the world before the first rune.
 func New(log string) *World { return &World{log: log, live: map[Path]node{}} }

@@ -227,7 +227,6 @@ var Machine = machine.Make(machine.Machine[Data]{
 		machine.Await(closing, "its agents are ending").
 			On(Spend{}, closing, TurnEnded{}).
 			On(AgentGone{}, closing, AgentLost{}).
-			On(Activate{}, closing, AgentJoined{}).
 			On(Recover{}, closing, Recovered{}).
 			On(Proceed{}, closed, Closed{}).
 			May(Stop{}, closing, Stopping{}),

@@ -38,7 +38,7 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		}
 		d.Stop, d.StopReason, d.StopText = e.Stop, e.Reason, e.Message
 	case Completed:
-		d.Outcome, d.Usage = "completed", d.Usage.Plus(e.Usage)
+		d.Outcome, d.StopReason, d.Usage = "completed", e.Reason, d.Usage.Plus(e.Usage)
 		return d.ended(a)
 	case Interrupted:
 		d.Outcome, d.StopReason = "interrupted", e.Reason

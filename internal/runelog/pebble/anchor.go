@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 	"sync"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"stave/internal/runelog"
@@ -34,15 +34,19 @@ type anchorRecord struct {
 
 // anchor is the file and what it says.
 type anchor struct {
-	fs   vfs.FS
-	dir  string
-	file vfs.File
-	buf  []byte
+	fs  vfs.FS
+	dir string
 
-	mu    sync.Mutex
-	heads map[string]anchorHead
-	size  int64 // of the file
-	live  int64 // of the file if it were rewritten
+	mu      sync.Mutex
+	heads   map[string]anchorHead
+	live    int64  // size of the file if it were rewritten
+	pending []byte // records for whoever is writing
+	writing bool
+
+	// Of the one who writes:
+	file  vfs.File
+	size  int64
+	spare []byte
 }
 
 type anchorHead struct {
@@ -91,7 +95,7 @@ func parseRecord(b []byte) (anchorRecord, int) {
 func openAnchor(fs vfs.FS, dir string) (*anchor, error) {
 	a := &anchor{fs: fs, dir: dir, heads: map[string]anchorHead{}}
 	content, err := readFile(fs, a.path(), maxAnchorFile)
-	if err != nil && !oserror.IsNotExist(err) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read %s: %w", a.path(), err)
 	}
 	rest := content
@@ -141,27 +145,38 @@ func (a *anchor) logs() map[string]struct{} {
 	return logs
 }
 
-// append notes the heads of a synced group. Only the committer calls it.
+// append notes heads that are durable. Whoever finds nobody writing writes for
+// all; the others need not wait, for a record that is late only makes the
+// witness a little weaker.
 func (a *anchor) append(group []*write) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.buf = a.buf[:0]
 	for _, w := range group {
-		for _, r := range w.heads {
-			a.buf = appendRecord(a.buf, r)
-			a.note(r)
+		if w.head != nil {
+			a.note(*w.head)
+			a.pending = appendRecord(a.pending, *w.head)
 		}
 	}
-	if len(a.buf) == 0 {
+	if a.writing {
 		return nil
 	}
-	if a.size+int64(len(a.buf)) > a.live+anchorSlack {
-		return a.rewrite()
+	a.writing = true
+	defer func() { a.writing = false }()
+	for len(a.pending) > 0 {
+		if a.size+int64(len(a.pending)) > a.live+anchorSlack {
+			a.pending = a.pending[:0]
+			return a.rewrite()
+		}
+		records := a.pending
+		a.pending, a.spare = a.spare[:0], records
+		a.mu.Unlock()
+		_, err := a.file.WriteAt(records, a.size)
+		a.mu.Lock()
+		if err != nil {
+			return fmt.Errorf("write %s: %w", a.path(), err)
+		}
+		a.size += int64(len(records))
 	}
-	if _, err := a.file.WriteAt(a.buf, a.size); err != nil {
-		return fmt.Errorf("write %s: %w", a.path(), err)
-	}
-	a.size += int64(len(a.buf))
 	return nil
 }
 

@@ -11,13 +11,11 @@ import (
 
 // Lease implements runelog.Log. The new epoch is durable when it returns.
 func (s *Store) Lease(ctx context.Context, log string) (runelog.Head, error) {
-	st, err := s.acquire(ctx, log)
+	st, err := s.change(ctx, log)
 	if err != nil {
 		return runelog.Head{}, err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
 	head, status, err := st.writable()
 	if err != nil {
 		return runelog.Head{}, fmt.Errorf("lease %s: %w", log, err)
@@ -50,28 +48,21 @@ func (st *state) writable() (runelog.Head, runelog.Status, error) {
 }
 
 func (s *Store) putEntry(log string, e entry) error {
-	value, err := e.encode()
+	batch, err := s.encodeBatch(log, nil, &e)
 	if err != nil {
 		return err
 	}
-	batch := s.db.NewBatch()
-	if err := batch.Set(headKey(log), value, nil); err != nil {
-		batch.Close()
-		return err
-	}
-	return s.commit(batch, true)
+	return s.commits.commit(batch, true, nil)
 }
 
 // Append implements runelog.Log. The context is looked at before the write: once
 // that is under way, only the disk decides how it ends.
 func (s *Store) Append(ctx context.Context, b runelog.Batch) error {
-	st, err := s.acquire(ctx, b.Log)
+	st, err := s.change(ctx, b.Log)
 	if err != nil {
 		return err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
 	head, status, err := st.writable()
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
@@ -88,7 +79,7 @@ func (s *Store) Append(ctx context.Context, b runelog.Batch) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
 	}
-	if err := s.commit(batch, b.Sync, anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
+	if err := s.commits.commit(batch, b.Sync, &anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
 	}
 	st.set(next.head, next.status)
@@ -112,18 +103,18 @@ func (s *Store) checkBlobs(runes []runelog.Rune) error {
 
 // encodeBatch writes runes and, unless nil, the log's record into one batch.
 func (s *Store) encodeBatch(log string, runes []runelog.Rune, e *entry) (*pebble.Batch, error) {
-	var record []byte
-	size := len(log) + 64
+	var buf [512]byte // enough for most, so that they stay on the stack
+	record := buf[:0]
 	if e != nil {
 		var err error
-		if record, err = e.encode(); err != nil {
+		if record, err = e.append(record); err != nil {
 			return nil, err
 		}
-		size += len(record)
 	}
-	const keyOverhead = 32
+	const overhead = 32 // of one entry, besides name and value
+	size := overhead + len(log) + len(record)
 	for i := range runes {
-		size += len(log) + len(runes[i].Raw()) + keyOverhead
+		size += overhead + len(log) + len(runes[i].Raw())
 	}
 	batch := s.db.NewBatchWithSize(size)
 	for i := range runes {
@@ -137,7 +128,10 @@ func (s *Store) encodeBatch(log string, runes []runelog.Rune, e *entry) (*pebble
 		}
 	}
 	if e != nil {
-		if err := batch.Set(headKey(log), record, nil); err != nil {
+		op := batch.SetDeferred(1+len(log), len(record))
+		appendHeadKey(op.Key[:0], log)
+		copy(op.Value, record)
+		if err := op.Finish(); err != nil {
 			batch.Close()
 			return nil, fmt.Errorf("build batch: %w", err)
 		}

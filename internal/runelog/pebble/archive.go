@@ -14,7 +14,12 @@ import (
 	"stave/internal/runelog"
 )
 
-const segmentSuffix = ".seg"
+const (
+	segmentSuffix = ".seg"
+	// restoreStep is how many bytes of runes are brought back at once, well under
+	// half a memtable, where Pebble would make a table of each batch.
+	restoreStep = 1 << 20
+)
 
 func (s *Store) segmentPath(log string) string {
 	return s.fs.PathJoin(s.archiveDir(), log+segmentSuffix)
@@ -27,13 +32,14 @@ func (s *Store) tempSegment() string {
 // Archive implements runelog.Log. The segment is written, synced and read back
 // before the runes leave the store.
 func (s *Store) Archive(ctx context.Context, log string) error {
-	st, err := s.existing(ctx, log)
+	st, err := s.change(ctx, log)
 	if err != nil {
 		return err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
+	if err := st.present(); err != nil {
+		return err
+	}
 	_, status, err := st.writable()
 	if err == nil && !status.Sealed {
 		err = fmt.Errorf("%w: close it first", runelog.ErrNotSealed)
@@ -134,7 +140,7 @@ func (s *Store) dropRunes(st *state) error {
 			return fmt.Errorf("build batch: %w", err)
 		}
 	}
-	if err := s.commit(batch, true); err != nil {
+	if err := s.commits.commit(batch, true, nil); err != nil {
 		return err
 	}
 	st.set(e.head, e.status)
@@ -144,13 +150,14 @@ func (s *Store) dropRunes(st *state) error {
 // Restore implements runelog.Log. The segment file is removed once the runes are
 // back, so that there is one truth.
 func (s *Store) Restore(ctx context.Context, log string) error {
-	st, err := s.existing(ctx, log)
+	st, err := s.change(ctx, log)
 	if err != nil {
 		return err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
+	if err := st.present(); err != nil {
+		return err
+	}
 	_, status, err := st.view()
 	if err == nil && !status.Archived {
 		err = runelog.ErrNotArchived
@@ -185,9 +192,9 @@ func (s *Store) restore(ctx context.Context, st *state) error {
 		}
 		pending, size = pending[:0], 0
 		if final == nil {
-			return s.commit(batch, false)
+			return s.commits.commit(batch, false, nil)
 		}
-		return s.commit(batch, true, anchorRecord{st.log, final.head.Seq, final.head.Hash})
+		return s.commits.commit(batch, true, &anchorRecord{st.log, final.head.Seq, final.head.Hash})
 	}
 	_, err = s.readSegment(path, st.log, func(r *runelog.Rune) error {
 		if r.Blob() != nil {
@@ -196,7 +203,7 @@ func (s *Store) restore(ctx context.Context, st *state) error {
 			}
 		}
 		pending, last, size = append(pending, *r), *r, size+len(r.Raw())
-		if size < maxGroupBytes {
+		if size < restoreStep {
 			return ctx.Err()
 		}
 		return flush(nil)
@@ -219,11 +226,10 @@ func (s *Store) restore(ctx context.Context, st *state) error {
 // Import implements runelog.Log. The stream is checked while it is spooled; then
 // the log exists as an archived one, which is restored.
 func (s *Store) Import(ctx context.Context, r io.Reader) (string, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return "", err
 	}
-	defer leave()
+	defer s.leave()
 	if err := s.breaker.check(); err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
@@ -266,6 +272,8 @@ func (s *Store) checkStream(ctx context.Context, r io.Reader) (entry, error) {
 	if _, err := s.Head(ctx, e.meta.Log); err == nil {
 		return entry{}, fmt.Errorf("%w: %s", runelog.ErrExists, e.meta.Log)
 	}
+	// A lost log may come back only as it had been acknowledged.
+	known, lost := s.anchor.head(e.meta.Log)
 	var last runelog.Rune
 	for r, err := range segment.Runes() {
 		if err == nil {
@@ -273,6 +281,9 @@ func (s *Store) checkStream(ctx context.Context, r io.Reader) (entry, error) {
 		}
 		if err != nil {
 			return entry{}, err
+		}
+		if lost && r.Seq == known.seq && r.Hash() != known.hash {
+			return entry{}, fmt.Errorf("%w: %s was written with another seq %d", runelog.ErrConflict, r.Log, r.Seq)
 		}
 		last = r
 	}
@@ -285,18 +296,15 @@ func (s *Store) checkStream(ctx context.Context, r io.Reader) (entry, error) {
 // adopt makes the checked file the archive of a new log and restores it.
 func (s *Store) adopt(ctx context.Context, temp string, e entry) error {
 	log := e.meta.Log
-	st, err := s.acquire(ctx, log)
+	st, err := s.change(ctx, log)
 	if err != nil {
 		return err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
 	head, _, _ := st.view()
 	if head.Seq != 0 {
 		return fmt.Errorf("%w: %s", runelog.ErrExists, log)
 	}
-	// A log that was lost may come back only as far as it had been acknowledged.
 	if err := s.compareAnchor(log, e); err != nil {
 		return err
 	}

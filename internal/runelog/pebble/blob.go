@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"stave/internal/runelog"
@@ -23,11 +23,10 @@ func (s *Store) blobPath(name string) string {
 
 // PutBlob implements runelog.Log.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader) (runelog.Blob, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return runelog.Blob{}, err
 	}
-	defer leave()
+	defer s.leave()
 	if err := s.breaker.check(); err != nil {
 		return runelog.Blob{}, err
 	}
@@ -85,16 +84,15 @@ func (s *Store) placeBlob(temp string, blob runelog.Blob) error {
 
 // OpenBlob implements runelog.Log. The content has been checked when it returns.
 func (s *Store) OpenBlob(ctx context.Context, name string) (io.ReadCloser, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer s.leave()
 	if !runelog.IsBlobName(name) {
 		return nil, fmt.Errorf("%w: blob name %q", runelog.ErrInvalid, name)
 	}
 	f, err := s.fs.Open(s.blobPath(name))
-	if oserror.IsNotExist(err) {
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: blob %s", runelog.ErrNotFound, name)
 	}
 	if err != nil {

@@ -2,84 +2,133 @@ package pebble
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Bounds of the commit queue and of one group commit. A group stays well under
-// half a memtable, where Pebble would treat it as a table of its own.
+// Bounds of group commit. A group stays well under half a memtable, where Pebble
+// would treat it as a table of its own. Two groups at a time let one be put
+// together while the other is on its way to the disk; more would only make them
+// smaller.
 const (
 	maxQueued     = 1024
 	maxGroup      = 1024
 	maxGroupBytes = 1 << 20
-	// lazySync is how long an unsynced append may wait for the disk.
-	lazySync = 100 * time.Millisecond
+	maxInFlight   = 2
 )
 
-// write is one atomic change that waits for its place in a group commit.
+// lazySync is how long an unsynced commit may wait for the disk.
+const lazySync = 100 * time.Millisecond
+
+// write is one atomic change.
 type write struct {
 	batch *pebble.Batch
 	sync  bool
-	heads []anchorRecord // what the anchor learns once the group is synced
+	head  *anchorRecord // what the anchor learns once the change is durable
 	done  chan error
 }
 
-// commit stores the batch, atomically, and closes it. All writes go through one
-// goroutine, which joins those that wait into one Pebble commit: that is the
-// group commit, and it keeps every other goroutine out of Pebble's commit
-// pipeline, which never lets go of its callers once a write has failed.
-func (s *Store) commit(batch *pebble.Batch, sync bool, heads ...anchorRecord) error {
-	defer batch.Close()
-	w := s.writes.Get().(*write)
-	w.batch, w.sync, w.heads = batch, sync, heads
-	select {
-	case s.queue <- w:
-	case <-s.closing:
-		return errClosed(s.dir)
+// committer puts changes into Pebble. A lone writer goes straight there; those
+// who come at the same time are joined into one Pebble commit with one sync.
+//
+// Nothing enters Pebble after a failure, and only one commit at a time does, so
+// that nobody is caught inside when something breaks.
+type committer struct {
+	db      *pebble.DB
+	breaker *breaker
+	anchor  *anchor
+
+	writers  atomic.Int64 // inside commit
+	queue    chan *write
+	inFlight chan struct{} // one token for each group that waits for the disk
+	pool     sync.Pool     // of *write
+	stopped  chan struct{}
+
+	mu    sync.Mutex // held while a commit enters Pebble
+	dirty bool       // unsynced commits wait for the timer
+	timer *time.Timer
+}
+
+func newCommitter(db *pebble.DB, b *breaker, a *anchor) *committer {
+	c := &committer{
+		db: db, breaker: b, anchor: a,
+		queue: make(chan *write, maxQueued), inFlight: make(chan struct{}, maxInFlight), stopped: make(chan struct{}),
+		pool: sync.Pool{New: func() any { return &write{done: make(chan error, 1)} }},
 	}
-	err := <-w.done
-	w.batch, w.heads = nil, nil
-	s.writes.Put(w)
+	c.timer = time.AfterFunc(lazySync, c.syncLate)
+	go c.run()
+	return c
+}
+
+// close waits for the groups under way; the caller makes sure that no more come.
+func (c *committer) close() {
+	c.timer.Stop()
+	close(c.queue)
+	<-c.stopped
+}
+
+// commit stores the batch, atomically, and closes it.
+func (c *committer) commit(batch *pebble.Batch, sync bool, head *anchorRecord) error {
+	defer c.writers.Add(-1)
+	w := c.pool.Get().(*write)
+	w.batch, w.sync, w.head = batch, sync, head
+	var err error
+	if c.writers.Add(1) == 1 {
+		if err = c.enter(batch, sync); err == nil {
+			err = c.settle(batch, sync, w)
+		}
+	} else {
+		c.queue <- w
+		if err = <-w.done; err == nil {
+			err = batch.Close()
+		}
+	}
+	w.batch, w.head = nil, nil
+	c.pool.Put(w)
 	return err
 }
 
-// committer runs until the store closes, then drains the queue.
-func (s *Store) committer() {
-	defer close(s.committed)
-	timer := time.NewTimer(lazySync)
-	timer.Stop()
-	group := make([]*write, 0, maxGroup)
-	dirty := false
-	for {
-		select {
-		case w := <-s.queue:
-			group = s.gather(append(group[:0], w))
-			synced := s.store(group)
-			switch {
-			case synced:
-				dirty = false
-				timer.Stop()
-			case !dirty:
-				dirty = true
-				timer.Reset(lazySync)
-			}
-		case <-timer.C:
-			dirty = false
-			s.flushWAL()
-		case <-s.closing:
-			s.drain()
-			return
+// run joins queued writes until the queue is closed.
+func (c *committer) run() {
+	defer close(c.stopped)
+	for first := range c.queue {
+		c.inFlight <- struct{}{}
+		group := c.gather(first)
+		batch, sync, err := c.join(group)
+		if err == nil {
+			err = c.enter(batch, sync)
 		}
+		if err != nil || !sync {
+			c.answer(group, err)
+			continue
+		}
+		go func() { c.answer(group, c.settle(batch, sync, group...)) }()
+	}
+	for range maxInFlight {
+		c.inFlight <- struct{}{}
 	}
 }
 
+func (c *committer) answer(group []*write, err error) {
+	for _, w := range group {
+		w.done <- err
+	}
+	<-c.inFlight
+}
+
 // gather adds what is waiting already.
-func (s *Store) gather(group []*write) []*write {
-	size := group[0].batch.Len()
+func (c *committer) gather(first *write) []*write {
+	group := append(make([]*write, 0, min(maxGroup, len(c.queue)+1)), first)
+	size := first.batch.Len()
 	for len(group) < maxGroup && size < maxGroupBytes {
 		select {
-		case w := <-s.queue:
+		case w, ok := <-c.queue:
+			if !ok {
+				return group
+			}
 			group = append(group, w)
 			size += w.batch.Len()
 		default:
@@ -89,81 +138,88 @@ func (s *Store) gather(group []*write) []*write {
 	return group
 }
 
-func (s *Store) drain() {
-	for {
-		select {
-		case w := <-s.queue:
-			w.done <- errClosed(s.dir)
-		default:
-			return
-		}
-	}
-}
-
-// store commits the group, tells its writers, and reports whether it was synced.
-func (s *Store) store(group []*write) (synced bool) {
-	for _, w := range group {
-		synced = synced || w.sync
-	}
-	err := s.commitGroup(group, synced)
-	if err == nil && synced {
-		// The runes are durable, so their writers hear of success even if the
-		// anchor cannot be written: then the store takes no more.
-		if anchorErr := s.anchor.append(group); anchorErr != nil {
-			s.breaker.trip(anchorErr)
-		}
-	}
-	for _, w := range group {
-		w.done <- err
-	}
-	return synced
-}
-
-func (s *Store) commitGroup(group []*write, sync bool) error {
-	if len(group) == 1 {
-		return s.apply(group[0].batch, sync)
-	}
+func (c *committer) join(group []*write) (batch *pebble.Batch, sync bool, err error) {
 	size := 0
 	for _, w := range group {
 		size += w.batch.Len()
 	}
-	joined := s.db.NewBatchWithSize(size)
-	defer joined.Close()
+	batch = c.db.NewBatchWithSize(size)
 	for _, w := range group {
-		if err := joined.Apply(w.batch, nil); err != nil {
-			return fmt.Errorf("join batches: %w", err)
+		sync = sync || w.sync
+		if err := batch.Apply(w.batch, nil); err != nil {
+			return nil, false, fmt.Errorf("join batches: %w", err)
 		}
 	}
-	return s.apply(joined, sync)
+	return batch, sync, nil
 }
 
-// apply is the only place that commits to Pebble. It returns nil only for a
-// commit after which nothing is known to be wrong.
-func (s *Store) apply(batch *pebble.Batch, sync bool) (err error) {
-	if err := s.breaker.check(); err != nil {
+// enter applies the batch. It returns nil only if nothing is known to be wrong;
+// after an error the batch may still be in Pebble's hands.
+func (c *committer) enter(batch *pebble.Batch, sync bool) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.breaker.check(); err != nil {
 		return err
 	}
 	defer func() {
-		// Pebble panics, its locks held, when its write-ahead log has failed.
 		if p := recover(); p != nil {
-			s.breaker.trip(fmt.Errorf("commit to %s: %v", s.storeDir(), p))
-			err = s.breaker.check()
+			c.breaker.trip(fmt.Errorf("commit: %v", p))
+			err = c.breaker.check()
 		}
 	}()
-	if err := s.db.Apply(batch, &pebble.WriteOptions{Sync: sync}); err != nil {
-		s.breaker.trip(fmt.Errorf("commit to %s: %w", s.storeDir(), err))
+	if sync {
+		c.dirty = false
+		err = c.db.ApplyNoSyncWait(batch, pebble.Sync)
+	} else {
+		if !c.dirty {
+			c.dirty = true
+			c.timer.Reset(lazySync)
+		}
+		err = c.db.Apply(batch, pebble.NoSync)
 	}
-	return s.breaker.check()
+	if err != nil {
+		c.breaker.trip(fmt.Errorf("commit: %w", err))
+	}
+	// Pebble reports a failed commit to its logger and then returns as if
+	// nothing had happened.
+	return c.breaker.check()
 }
 
-// flushWAL makes earlier unsynced commits durable.
-func (s *Store) flushWAL() {
-	mark := s.db.NewBatch()
-	defer mark.Close()
-	if err := mark.LogData(nil, nil); err != nil {
-		s.breaker.trip(fmt.Errorf("sync %s: %w", s.storeDir(), err))
+// settle waits for the disk, tells the anchor and closes the batch.
+func (c *committer) settle(batch *pebble.Batch, sync bool, group ...*write) error {
+	if !sync {
+		return batch.Close()
+	}
+	if err := batch.SyncWait(); err != nil {
+		c.breaker.trip(fmt.Errorf("sync: %w", err))
+	}
+	// Pebble may have waited for a sync that was kept from the disk.
+	if err := c.breaker.check(); err != nil {
+		return err
+	}
+	// The change is durable, so its writer hears of success even if the anchor
+	// cannot be written: then the store takes no more.
+	if err := c.anchor.append(group); err != nil {
+		c.breaker.trip(err)
+	}
+	return batch.Close()
+}
+
+// syncLate makes unsynced commits durable when no synced one came in time.
+func (c *committer) syncLate() {
+	c.mu.Lock()
+	dirty := c.dirty
+	c.mu.Unlock()
+	if !dirty {
 		return
 	}
-	// A failure trips the breaker and the next writer hears of it.
-	_ = s.apply(mark, true)
+	mark := c.db.NewBatch()
+	if err := mark.LogData(nil, nil); err != nil {
+		c.breaker.trip(fmt.Errorf("sync: %w", err))
+		return
+	}
+	// A failure trips the breaker, and the next writer hears of it.
+	if c.enter(mark, true) == nil {
+		_ = c.settle(mark, true)
+	}
 }

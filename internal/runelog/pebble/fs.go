@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -19,31 +20,45 @@ type privateFS struct{ vfs.FS }
 // Create implements vfs.FS.
 func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.Create(name, category)
-	if err != nil {
-		return nil, err
-	}
-	return f, os.Chmod(name, filePerm)
+	return restrict(f, name, err)
 }
 
 // OpenReadWrite implements vfs.FS.
 func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := p.FS.OpenReadWrite(name, category, opts...)
+	return restrict(f, name, err)
+}
+
+func restrict(f vfs.File, name string, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, os.Chmod(name, filePerm)
+	if err := os.Chmod(name, filePerm); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // MkdirAll implements vfs.FS.
 func (p privateFS) MkdirAll(dir string, _ os.FileMode) error { return p.FS.MkdirAll(dir, dirPerm) }
 
 // failStopFS is the file system Pebble sees: the first failed change trips the
-// breaker, and a tripped breaker refuses all further changes. So a damaged store
-// stays as the failure left it until it is opened again.
+// breaker, and a tripped breaker keeps all further changes from the disk. So a
+// damaged store stays as the failure left it until it is opened again.
+//
+// Pebble itself must not learn of every failure. When its write-ahead log fails
+// it panics in a way that no recover can stop, and a failed flush it repeats at
+// once and for ever. So changes to the write-ahead log and syncs of directories
+// always seem to succeed, which is harmless because the committer believes
+// nobody after the breaker has tripped; and a flush is held where it creates its
+// next file.
 type failStopFS struct {
 	vfs.FS
 	breaker *breaker
 }
+
+const walSuffix = ".log"
 
 func (f failStopFS) change(verb, name string, do func() error) error {
 	if err := f.breaker.check(); err != nil {
@@ -60,51 +75,50 @@ func (f failStopFS) change(verb, name string, do func() error) error {
 // Lock implements vfs.FS. The data directory's own lock covers the store.
 func (failStopFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Create implements vfs.FS. Pebble repeats a failed flush at once and for ever;
-// creating its next file is where that loop is held until the store is closed.
+// Create implements vfs.FS.
 func (f failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if f.breaker.check() != nil {
+	if f.breaker.check() != nil && !strings.HasSuffix(name, walSuffix) {
 		<-f.breaker.released
 	}
-	var file vfs.File
-	err := f.change("create", name, func() (err error) {
-		file, err = f.FS.Create(name, category)
-		return err
-	})
-	return f.wrap(file, name, err)
+	return f.open("create", name, func() (vfs.File, error) { return f.FS.Create(name, category) })
 }
 
 // OpenReadWrite implements vfs.FS.
 func (f failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	var file vfs.File
-	err := f.change("open", name, func() (err error) {
-		file, err = f.FS.OpenReadWrite(name, category, opts...)
-		return err
-	})
-	return f.wrap(file, name, err)
+	return f.open("open", name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 
 // ReuseForWrite implements vfs.FS.
 func (f failStopFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.open("reuse", name, func() (vfs.File, error) { return f.FS.ReuseForWrite(old, name, category) })
+}
+
+// open does what do does, if it may. A write-ahead log that cannot be had is
+// replaced by one that nobody will read.
+func (f failStopFS) open(verb, name string, do func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	err := f.change("reuse", name, func() (err error) {
-		file, err = f.FS.ReuseForWrite(old, name, category)
+	err := f.change(verb, name, func() (err error) {
+		file, err = do()
 		return err
 	})
-	return f.wrap(file, name, err)
+	wal := strings.HasSuffix(name, walSuffix)
+	switch {
+	case err == nil:
+	case wal:
+		file = vfs.NewMemFile(nil)
+	default:
+		return nil, err
+	}
+	return &failStopFile{File: file, fs: f, name: name, absorbs: wal}, nil
 }
 
 // OpenDir implements vfs.FS.
 func (f failStopFS) OpenDir(name string) (vfs.File, error) {
-	file, err := f.FS.OpenDir(name)
-	return f.wrap(file, name, err)
-}
-
-func (f failStopFS) wrap(file vfs.File, name string, err error) (vfs.File, error) {
+	dir, err := f.FS.OpenDir(name)
 	if err != nil {
 		return nil, err
 	}
-	return &failStopFile{File: file, fs: f, name: name}, nil
+	return &failStopFile{File: dir, fs: f, name: name, absorbs: true}, nil
 }
 
 // Link implements vfs.FS.
@@ -144,39 +158,72 @@ func (f failStopFS) Unwrap() vfs.FS { return f.FS }
 
 type failStopFile struct {
 	vfs.File
-	fs   failStopFS
-	name string
+	fs      failStopFS
+	name    string
+	absorbs bool // failures are for the breaker only
+}
+
+func (f *failStopFile) change(verb string, do func() error) error {
+	if err := f.fs.change(verb, f.name, do); !f.absorbs {
+		return err
+	}
+	return nil
 }
 
 // Write implements vfs.File.
-func (f *failStopFile) Write(p []byte) (n int, err error) {
-	err = f.fs.change("write", f.name, func() (err error) {
-		n, err = f.File.Write(p)
+func (f *failStopFile) Write(p []byte) (int, error) {
+	err := f.change("write", func() error {
+		_, err := f.File.Write(p)
 		return err
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // WriteAt implements vfs.File.
-func (f *failStopFile) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.fs.change("write", f.name, func() (err error) {
-		n, err = f.File.WriteAt(p, off)
+func (f *failStopFile) WriteAt(p []byte, off int64) (int, error) {
+	err := f.change("write", func() error {
+		_, err := f.File.WriteAt(p, off)
 		return err
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Sync implements vfs.File.
-func (f *failStopFile) Sync() error { return f.fs.change("sync", f.name, f.File.Sync) }
+func (f *failStopFile) Sync() error { return f.change("sync", f.File.Sync) }
 
 // SyncData implements vfs.File.
-func (f *failStopFile) SyncData() error { return f.fs.change("sync", f.name, f.File.SyncData) }
+func (f *failStopFile) SyncData() error { return f.change("sync", f.File.SyncData) }
 
 // SyncTo implements vfs.File.
 func (f *failStopFile) SyncTo(length int64) (full bool, err error) {
-	err = f.fs.change("sync", f.name, func() (err error) {
+	err = f.change("sync", func() (err error) {
 		full, err = f.File.SyncTo(length)
 		return err
 	})
 	return full, err
+}
+
+// Preallocate implements vfs.File. It only makes later writes faster; a full
+// disk shows when they come.
+func (f *failStopFile) Preallocate(offset, length int64) error {
+	if err := f.File.Preallocate(offset, length); !f.absorbs {
+		return err
+	}
+	return nil
+}
+
+// Close implements vfs.File.
+func (f *failStopFile) Close() error {
+	err := f.File.Close()
+	if err == nil || !f.absorbs {
+		return err
+	}
+	f.fs.breaker.trip(fmt.Errorf("close %s: %w", f.name, err))
+	return nil
 }

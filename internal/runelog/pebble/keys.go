@@ -19,7 +19,9 @@ const (
 	snapshotTable = 's'
 )
 
-func headKey(log string) []byte { return append([]byte{headTable}, log...) }
+func headKey(log string) []byte { return appendHeadKey(nil, log) }
+
+func appendHeadKey(key []byte, log string) []byte { return append(append(key, headTable), log...) }
 
 func seqKey(table byte, log string, seq uint64) []byte {
 	key := make([]byte, 0, seqKeyLen(log))
@@ -58,8 +60,7 @@ const (
 	flagArchived = 4
 )
 
-func (e *entry) encode() ([]byte, error) {
-	b := make([]byte, 0, entryFixed+256)
+func (e *entry) append(b []byte) ([]byte, error) {
 	var flags byte
 	if e.status.Sealed {
 		flags |= flagSealed
@@ -74,11 +75,7 @@ func (e *entry) encode() ([]byte, error) {
 	b = binary.BigEndian.AppendUint64(b, e.head.Seq)
 	b = binary.BigEndian.AppendUint64(b, e.head.Epoch)
 	b = append(b, e.head.Hash[:]...)
-	meta, err := json.Marshal(e.meta)
-	if err != nil {
-		return nil, fmt.Errorf("encode metadata: %w", err)
-	}
-	return append(b, meta...), nil
+	return runelog.AppendMeta(b, &e.meta)
 }
 
 var errEntry = errors.New("unreadable head record")

@@ -30,6 +30,10 @@ func (s *Store) Meta(ctx context.Context, log string) (runelog.Meta, error) {
 		return runelog.Meta{}, err
 	}
 	defer s.release(st)
+	if err := s.enter(ctx); err != nil {
+		return runelog.Meta{}, err
+	}
+	defer s.leave()
 	e, err := s.entry(log)
 	return e.meta, err
 }
@@ -54,11 +58,10 @@ func (s *Store) List(ctx context.Context) iter.Seq2[runelog.Meta, error] {
 }
 
 func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
-	done, err := s.enter(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer done()
+	defer s.leave()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{headTable}, UpperBound: []byte{headTable + 1}})
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
@@ -94,18 +97,4 @@ func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
 		return metas, fmt.Errorf("%w: %d logs are missing from the store, one of them %s", runelog.ErrCorrupt, len(missing), log)
 	}
 	return metas, nil
-}
-
-// enter keeps the store open during a call that concerns no single log.
-func (s *Store) enter(ctx context.Context) (leave func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errClosed(s.dir)
-	}
-	s.using.Add(1)
-	return s.using.Done, nil
 }

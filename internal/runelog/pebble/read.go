@@ -93,23 +93,21 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 		return true
 	}
 	fail := func(err error) bool {
+		c.st.blame(err)
 		yield(runelog.Rune{}, err)
 		return false
 	}
 	if status.Archived {
 		return fail(fmt.Errorf("%w: %s", runelog.ErrArchived, c.st.log))
 	}
-	if err := c.start(); err != nil {
+	if err := c.start(ctx); err != nil {
 		return fail(err)
 	}
 	// A rune is delivered once its successor, or the head, has confirmed its
 	// hash: until then a damaged one could look sound.
 	var held runelog.Rune
 	for read := c.seq; read < head.Seq; {
-		if err := ctx.Err(); err != nil {
-			return fail(err)
-		}
-		if err := c.fill(read+1, head.Seq); err != nil {
+		if err := c.fill(ctx, read+1, head.Seq); err != nil {
 			return fail(err)
 		}
 		runes, decodeErr := c.decode()
@@ -131,12 +129,16 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 }
 
 // start finds the hash the first rune must name.
-func (c *cursor) start() error {
+func (c *cursor) start(ctx context.Context) error {
 	if c.check != nil {
 		return nil
 	}
 	before := runelog.Head{Seq: c.seq}
 	if c.seq > 0 {
+		if err := c.store.enter(ctx); err != nil {
+			return err
+		}
+		defer c.store.leave()
 		raw, err := c.store.raw(c.st.log, c.seq)
 		if err != nil {
 			return err
@@ -152,7 +154,11 @@ func (c *cursor) start() error {
 }
 
 // fill reads runes from seq on, at least one and at most a block.
-func (c *cursor) fill(from, to uint64) (err error) {
+func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
+	if err := c.store.enter(ctx); err != nil {
+		return err
+	}
+	defer c.store.leave()
 	it, err := c.store.db.NewIter(&pebble.IterOptions{
 		LowerBound: seqKey(runeTable, c.st.log, from),
 		UpperBound: seqKey(runeTable, c.st.log, to+1),

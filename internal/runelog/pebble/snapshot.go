@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -26,13 +27,14 @@ func (s *Store) SaveSnapshot(ctx context.Context, log string, snap runelog.Snaps
 	if len(snap.Data) > maxSnapshot {
 		return fmt.Errorf("%w: snapshot of %d bytes, at most %d", runelog.ErrTooLarge, len(snap.Data), maxSnapshot)
 	}
-	st, err := s.existing(ctx, log)
+	st, err := s.change(ctx, log)
 	if err != nil {
 		return err
 	}
-	defer s.release(st)
-	st.writer.Lock()
-	defer st.writer.Unlock()
+	defer s.done(st)
+	if err := st.present(); err != nil {
+		return err
+	}
 	if _, _, err := st.writable(); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", log, err)
 	}
@@ -41,25 +43,33 @@ func (s *Store) SaveSnapshot(ctx context.Context, log string, snap runelog.Snaps
 	sum := sha256.Sum256(value[sha256.Size:])
 	copy(value, sum[:])
 
-	kept, err := s.snapshotSeqs(log)
+	seqs, err := s.snapshotSeqs(log)
 	if err != nil {
 		return err
 	}
 	batch := s.db.NewBatch()
 	err = batch.Set(seqKey(snapshotTable, log, snap.Seq), value, nil)
-	for i := 0; i < len(kept) && err == nil; i++ {
-		if newer := len(kept) - 1 - i; kept[i] != snap.Seq && newer+1 >= keepSnapshots {
-			err = batch.Delete(seqKey(snapshotTable, log, kept[i]), nil)
+	for _, old := range outdated(seqs, snap.Seq) {
+		if err == nil {
+			err = batch.Delete(seqKey(snapshotTable, log, old), nil)
 		}
 	}
 	if err != nil {
 		batch.Close()
 		return fmt.Errorf("save snapshot of %s: %w", log, err)
 	}
-	if err := s.commit(batch, false); err != nil {
+	if err := s.commits.commit(batch, false, nil); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", log, err)
 	}
 	return nil
+}
+
+// outdated returns which of the ascending seqs go when added comes.
+func outdated(seqs []uint64, added uint64) []uint64 {
+	if i, found := slices.BinarySearch(seqs, added); !found {
+		seqs = slices.Insert(seqs, i, added)
+	}
+	return seqs[:max(0, len(seqs)-keepSnapshots)]
 }
 
 // snapshotSeqs returns the seqs of the log's snapshots, ascending.
@@ -87,6 +97,10 @@ func (s *Store) Snapshot(ctx context.Context, log string, max uint64) (runelog.S
 		return runelog.Snapshot{}, false, err
 	}
 	defer s.release(st)
+	if err := s.enter(ctx); err != nil {
+		return runelog.Snapshot{}, false, err
+	}
+	defer s.leave()
 	seqs, err := s.snapshotSeqs(log)
 	if err != nil {
 		return runelog.Snapshot{}, false, nil

@@ -31,29 +31,64 @@ type state struct {
 	waiting bool // somebody waits for changed
 }
 
-// acquire returns the state of a log; release gives it back.
-func (s *Store) acquire(ctx context.Context, log string) (*state, error) {
+// enter keeps Pebble open until the caller leaves.
+func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed(s.dir)
+	}
+	s.using.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.using.Done() }
+
+// acquire returns the state of a log; release gives it back. It does not keep
+// the store open: a reader may hold a state for as long as it likes.
+func (s *Store) acquire(ctx context.Context, log string) (*state, error) {
 	if err := runelog.CheckName(log); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, errClosed(s.dir)
+	if err := s.enter(ctx); err != nil {
+		return nil, err
 	}
+	defer s.leave()
+	s.mu.Lock()
 	st, ok := s.states[log]
 	if !ok {
 		st = &state{log: log, changed: make(chan struct{})}
 		s.states[log] = st
 	}
 	st.users++
-	s.using.Add(1)
 	s.mu.Unlock()
 	st.load.Do(func() { s.inspect(st) })
 	return st, nil
+}
+
+// change acquires a log, known or not, as its only writer and keeps the store
+// open until the caller is done.
+func (s *Store) change(ctx context.Context, log string) (*state, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	st, err := s.acquire(ctx, log)
+	if err != nil {
+		s.leave()
+		return nil, err
+	}
+	st.writer.Lock()
+	return st, nil
+}
+
+// done ends what change began.
+func (s *Store) done(st *state) {
+	st.writer.Unlock()
+	s.release(st)
+	s.leave()
 }
 
 func (s *Store) release(st *state) {
@@ -65,7 +100,6 @@ func (s *Store) release(st *state) {
 	if st.users == 0 && (len(s.states) > maxIdle || st.unknown()) && s.breaker.check() == nil {
 		delete(s.states, st.log)
 	}
-	s.using.Done()
 }
 
 func (st *state) unknown() bool {
@@ -80,21 +114,41 @@ func (s *Store) existing(ctx context.Context, log string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := st.present(); err != nil {
+		s.release(st)
+		return nil, err
+	}
+	return st, nil
+}
+
+// present returns nil for a log that has runes, or had before it was archived.
+func (st *state) present() error {
 	head, _, fault := st.view()
-	if head.Seq > 0 {
-		return st, nil
+	switch {
+	case head.Seq > 0:
+		return nil
+	case fault != nil:
+		return fault
 	}
-	s.release(st)
-	if fault != nil {
-		return nil, fault
-	}
-	return nil, fmt.Errorf("%w: %s", runelog.ErrNotFound, log)
+	return fmt.Errorf("%w: %s", runelog.ErrNotFound, st.log)
 }
 
 func (st *state) view() (runelog.Head, runelog.Status, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.head, st.status, st.fault
+}
+
+// blame makes the log read-only if err says that it is damaged.
+func (st *state) blame(err error) {
+	if !errors.Is(err, runelog.ErrCorrupt) {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.fault == nil {
+		st.fault = err
+	}
 }
 
 // set publishes a change to readers.

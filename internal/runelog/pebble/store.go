@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -35,7 +36,7 @@ const (
 
 // grace is how long a broken store may take to open or close before it is
 // abandoned: Pebble waits for work that a failed disk never finishes.
-const grace = 2 * time.Second
+const grace = 200 * time.Millisecond
 
 // Store is a runelog.Log in a data directory.
 type Store struct {
@@ -47,15 +48,13 @@ type Store struct {
 	anchor  *anchor
 	temps   atomic.Uint64 // names of temporary files
 
-	queue     chan *write
-	writes    sync.Pool
-	closing   chan struct{} // closed first: nothing more is committed
-	committed chan struct{} // closed when the committer is done
+	commits *committer
+	closing chan struct{} // tells those who watch
 
 	mu     sync.Mutex
 	closed bool
 	states map[string]*state
-	using  sync.WaitGroup // acquired states
+	using  sync.WaitGroup // calls under way
 }
 
 var _ runelog.Log = (*Store)(nil)
@@ -64,8 +63,8 @@ var _ runelog.Log = (*Store)(nil)
 // error wrapping ErrLocked if another process has it open.
 func Open(dir string) (*Store, error) {
 	fs := privateFS{vfs.Default}
-	if err := makeDir(dir); err != nil {
-		return nil, err
+	if err := makeDir(fs, dir); err != nil {
+		return nil, explain(dir, err)
 	}
 	lock, err := lockDir(dir)
 	if err != nil {
@@ -80,14 +79,27 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return fmt.Errorf("data directory %s is a file: name another directory or move the file away", dir)
+var errIsFile = errors.New("it is a file: name another directory or move the file away")
+
+// makeDir creates the data directory durably: the entry of each new directory
+// is synced in its parent.
+func makeDir(fs vfs.FS, dir string) error {
+	switch info, err := fs.Stat(dir); {
+	case err == nil && !info.IsDir():
+		return errIsFile
+	case err == nil:
+		return nil
 	}
-	if err := os.MkdirAll(dir, dirPerm); err != nil {
-		return explain(dir, fmt.Errorf("create data directory: %w", err))
+	parent := fs.PathDir(dir)
+	if parent != dir && parent != "." {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
 	}
-	return nil
+	if err := fs.MkdirAll(dir, dirPerm); err != nil {
+		return fmt.Errorf("create %s: %w", dir, err)
+	}
+	return syncDir(fs, parent)
 }
 
 // explain adds what a person can do about an error at opening.
@@ -95,7 +107,7 @@ func explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, runelog.ErrLocked):
 		return err
-	case errors.Is(err, os.ErrPermission), strings.Contains(err.Error(), "read-only file system"):
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("open data directory %s: %w: make it writable for this user or name another directory", dir, err)
 	case errors.Is(err, runelog.ErrCorrupt):
 		return fmt.Errorf("open data directory %s: %w: put it back from a backup, or move it away to begin anew", dir, err)
@@ -107,10 +119,7 @@ func explain(dir string, err error) error {
 // open does the same on any file system; the caller holds the lock.
 func open(dir string, fs vfs.FS) (*Store, error) {
 	s := &Store{
-		dir: dir, fs: fs, breaker: newBreaker(),
-		queue: make(chan *write, maxQueued), closing: make(chan struct{}), committed: make(chan struct{}),
-		writes: sync.Pool{New: func() any { return &write{done: make(chan error, 1)} }},
-		states: map[string]*state{},
+		dir: dir, fs: fs, breaker: newBreaker(), closing: make(chan struct{}), states: map[string]*state{},
 	}
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -127,7 +136,7 @@ func open(dir string, fs vfs.FS) (*Store, error) {
 		s.anchor.close()
 		return nil, err
 	}
-	go s.committer()
+	s.commits = newCommitter(s.db, s.breaker, s.anchor)
 	return s, nil
 }
 
@@ -231,8 +240,8 @@ func openPebble(dir string, fs vfs.FS, b *breaker) (*pebble.DB, error) {
 
 // isDamage reports whether Pebble could read its files and did not like them.
 func isDamage(err error) bool {
-	var pathErr *os.PathError
-	return pebble.IsCorruptionError(err) || !errors.As(err, &pathErr)
+	var code syscall.Errno
+	return pebble.IsCorruptionError(err) || !errors.As(err, &code)
 }
 
 // Close waits for the calls that are under way, ends all watches and gives the
@@ -246,8 +255,8 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	close(s.closing)
-	<-s.committed
 	s.using.Wait()
+	s.commits.close()
 	s.breaker.release()
 	err := closePebble(s.db, s.breaker)
 	s.anchor.close()

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"stave/internal/engine"
+	"stave/internal/machine/session"
+	"stave/internal/policy"
+	"stave/internal/runelog"
+	"stave/internal/world"
+)
+
+// defaultMaxTurns bounds the model requests of one turn where nobody says
+// otherwise.
+const defaultMaxTurns = 1000
+
+// askFlags are what a person says about a conversation.
+type askFlags struct {
+	model, mode, dir string
+	readOnly         bool
+	headless         bool
+	maxTurns         int
+	continues        bool
+	resume           string
+
+	given func(flag string) bool
+}
+
+func (a *app) askCmd() *cobra.Command {
+	f := &askFlags{}
+	cmd := &cobra.Command{
+		Use:   "ask PROMPT",
+		Short: "One turn of a conversation: the answer on stdout, progress on stderr",
+		Long: `Begins a conversation, or goes on with one, and runs one turn with all its tool calls.
+What is piped in is appended to the prompt. A call that needs permission asks at the terminal;
+without one the question stays open for ` + "`stave answer`" + ` and the exit code is 3.
+Ctrl-C ends the turn and keeps what was said, a second Ctrl-C leaves at once.`,
+		Example: "  stave ask --model script:hello.yaml \"Good morning\"\n" +
+			"  git diff | stave ask --model script:review.yaml --headless \"Review this\"\n" +
+			"  stave ask --continue \"And now?\"",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.given = cmd.Flags().Changed
+			return a.ask(f, args)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.model, "model", "", "script:FILE, a model whose answers are written in a YAML file")
+	fl.StringVar(&f.mode, "mode", policy.ModeAsk, "what may run: ask (calls that change things need permission) or yolo")
+	fl.BoolVar(&f.readOnly, "read-only", false, "nothing may change anything, whatever the mode")
+	fl.BoolVar(&f.headless, "headless", false, "nobody will answer: calls that need permission are denied")
+	fl.StringVar(&f.dir, "cwd", "", "the directory the conversation works in (default: the current one)")
+	fl.IntVar(&f.maxTurns, "max-turns", defaultMaxTurns, "model requests of one turn")
+	fl.BoolVar(&f.continues, "continue", false, "go on with the newest conversation of this directory")
+	fl.StringVar(&f.resume, "resume", "", "go on with this conversation")
+	return cmd
+}
+
+func (a *app) ask(f *askFlags, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	dir, err := workDir(f.dir)
+	if err != nil {
+		return err
+	}
+	f.dir = dir
+	begins := !f.continues && f.resume == ""
+	if begins || f.model != "" {
+		if f.model, err = modelName(f.model); err != nil {
+			return err
+		}
+	}
+	if begins {
+		if _, err := a.models.provider(context.Background(), f.model); err != nil {
+			return badInput("--model: %w", err)
+		}
+	}
+	prompt, err := a.prompt(args)
+	if err != nil {
+		return err
+	}
+	return a.hosted(func(h *host) error {
+		ctx := context.Background()
+		if !begins {
+			return a.goOn(ctx, h, f, prompt)
+		}
+		log, err := h.engine.Begin(ctx, engine.Begin{Text: prompt, Headless: f.headless, By: a.by(), Config: session.Config{
+			Mode: f.mode, ReadOnly: f.readOnly, Model: f.model, Dir: f.dir, MaxRequests: f.maxTurns,
+		}})
+		if err != nil {
+			return err
+		}
+		return a.finish(h, world.View{Log: log})
+	})
+}
+
+// goOn says the prompt to a conversation that exists.
+func (a *app) goOn(ctx context.Context, h *host, f *askFlags, prompt string) error {
+	v, err := h.earlier(ctx, f)
+	if err != nil {
+		return err
+	}
+	was, err := h.config(ctx, v.Log)
+	if err != nil {
+		return err
+	}
+	if err := f.fits(v.Log, was); err != nil {
+		return err
+	}
+	if err := h.engine.Say(ctx, v.Log, session.Say{Text: prompt, Headless: f.headless}, a.by()); err != nil {
+		return err
+	}
+	return a.finish(h, v)
+}
+
+// finish runs a conversation on to its next rest and words how that went.
+func (a *app) finish(h *host, since world.View) error {
+	end, err := a.follow(h, since)
+	if err != nil {
+		return err
+	}
+	if err := end.err(a); err != nil {
+		return err
+	}
+	if n := len(end.view.Waiting); n > 0 && !a.json {
+		a.note("%s: %s; `%s` goes on", end.view.State, count(n, "message waits", "messages wait"), a.command("resume %s", since.Log))
+	}
+	return nil
+}
+
+// check refuses flag values that cannot be meant.
+func (f *askFlags) check() error {
+	switch {
+	case f.mode == "allowlist":
+		return badInput("--mode allowlist is not there yet; choose ask or yolo")
+	case f.mode != policy.ModeAsk && f.mode != policy.ModeYolo:
+		return badInput("--mode %q is not known; choose ask or yolo", f.mode)
+	case f.maxTurns < 1:
+		return badInput("--max-turns %d: a turn needs at least 1 model request", f.maxTurns)
+	case f.continues && f.resume != "":
+		return badInput("--continue and --resume name two conversations; give one of them")
+	}
+	return nil
+}
+
+// fits refuses flags that contradict what was fixed when the conversation began.
+func (f *askFlags) fits(log string, was session.Config) error {
+	for _, c := range []struct {
+		flag string
+		same bool
+	}{
+		{"model", f.model == was.Model},
+		{"mode", f.mode == was.Mode},
+		{"cwd", f.dir == was.Dir},
+		{"max-turns", f.maxTurns == was.MaxRequests},
+		{"read-only", f.readOnly == was.ReadOnly},
+	} {
+		if f.given(c.flag) && !c.same {
+			return badInput("--%s was fixed when %s began and cannot be changed; leave it out", c.flag, log)
+		}
+	}
+	return nil
+}
+
+// config returns what was fixed when a conversation began.
+func (h *host) config(ctx context.Context, log string) (session.Config, error) {
+	for r, err := range h.log.Read(ctx, log, 0) {
+		if err != nil {
+			return session.Config{}, err
+		}
+		e, err := world.EventOf(r)
+		if err != nil {
+			return session.Config{}, err
+		}
+		created, _ := e.(session.Created)
+		return created.Config, nil
+	}
+	return session.Config{}, fmt.Errorf("%s: %w", log, runelog.ErrNotFound)
+}
+
+// earlier returns the conversation that --resume or --continue means.
+func (h *host) earlier(ctx context.Context, f *askFlags) (world.View, error) {
+	if f.resume != "" {
+		m, err := h.find(ctx, f.resume)
+		if err != nil {
+			return world.View{}, err
+		}
+		return h.engine.Look(ctx, m.Log)
+	}
+	for m, err := range h.log.List(ctx) {
+		if err != nil {
+			return world.View{}, err
+		}
+		if m.Archived || m.Sealed {
+			continue
+		}
+		v, err := h.engine.Look(ctx, m.Log)
+		if err != nil {
+			return world.View{}, err
+		}
+		if v.Dir == f.dir {
+			return v, nil
+		}
+	}
+	return world.View{}, badInput("there is no open conversation in %s; leave --continue out to begin one", f.dir)
+}
+
+// prompt joins what was typed and what was piped in.
+func (a *app) prompt(args []string) (string, error) {
+	typed := strings.TrimSpace(strings.Join(args, " "))
+	if !utf8.ValidString(typed) {
+		return "", badInput("the prompt is not UTF-8 text")
+	}
+	piped, err := a.readPiped()
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case typed == "" && piped == "":
+		return "", badInput("the prompt is empty; write one, or pipe it in")
+	case typed == "":
+		return piped, nil
+	case piped == "":
+		return typed, nil
+	}
+	return typed + "\n\n" + piped, nil
+}
+
+// workDir returns the directory a conversation works in, in the one form that
+// compares equal.
+func workDir(flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", badInput("--cwd %s: %w", dir, cause(err))
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", badInput("--cwd %s: %w", dir, cause(err))
+	}
+	if !info.IsDir() {
+		return "", badInput("--cwd %s is not a directory", dir)
+	}
+	return abs, nil
+}
+
+// cause is what went wrong with a file, without saying its name again.
+func cause(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

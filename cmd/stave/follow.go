@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"stave/internal/engine"
+	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/policy"
+	"stave/internal/runelog"
+	"stave/internal/world"
+)
+
+// follower runs one conversation on to its next rest: it shows what happens, asks
+// the person at the terminal, and passes on Ctrl-C.
+type follower struct {
+	app  *app
+	host *host
+	log  string
+	seq  uint64 // the last rune shown
+	show func(runelog.Rune, any) error
+	// decide answers a question and reports whether it did; nil if nobody can.
+	decide func(context.Context, world.Question) (bool, error)
+
+	stopped bool // a person pressed Ctrl-C
+	unheard bool // but no turn was there to hear it yet
+	ending  ending
+}
+
+// ending is how a conversation came to its rest.
+type ending struct {
+	view     world.View
+	last     any // the event that ended the last turn
+	headless int // calls denied because nobody is there
+	stopped  session.Suspended
+}
+
+// seen is a rune on its way to the person.
+type seen struct {
+	r   runelog.Rune
+	err error
+}
+
+// settled is the answer of Settle.
+type settled struct {
+	view world.View
+	err  error
+}
+
+// follow shows what happens in a conversation since a moment, until it rests.
+func (a *app) follow(h *host, since world.View) (ending, error) {
+	f := &follower{app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since)}
+	if a.inTTY {
+		f.decide = f.askPerson
+	}
+	return f.run()
+}
+
+// shower is how runes are shown: for programs as they are, for people as
+// progress and an answer.
+func (a *app) shower(v world.View) func(runelog.Rune, any) error {
+	if a.json {
+		return func(r runelog.Rune, _ any) error {
+			_, err := a.out.Write(append(slices.Clone(r.Raw()), '\n'))
+			return err
+		}
+	}
+	p := newProgress(&a.console, v)
+	return func(r runelog.Rune, e any) error { p.show(r, e); return nil }
+}
+
+func (f *follower) run() (ending, error) {
+	signal.Notify(f.app.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	runes := f.watch(ctx)
+	for {
+		rest := f.settle(ctx)
+		view, err := f.untilRest(ctx, runes, rest)
+		if err != nil {
+			return f.ending, err
+		}
+		f.ending.view = view
+		if len(view.Questions) == 0 || f.decide == nil {
+			return f.ending, nil
+		}
+		if answered, err := f.decide(ctx, view.Questions[0]); err != nil || !answered {
+			return f.ending, err
+		}
+	}
+}
+
+// untilRest shows runes until nothing of the log runs any more and all of them
+// have been shown.
+func (f *follower) untilRest(ctx context.Context, runes <-chan seen, rest <-chan settled) (world.View, error) {
+	for {
+		select {
+		case s, ok := <-runes:
+			if !ok {
+				runes = nil // sealed, and shown to its end
+				continue
+			}
+			if err := f.take(ctx, s); err != nil {
+				return world.View{}, err
+			}
+		case r := <-rest:
+			for r.err == nil && f.seq < r.view.Seq {
+				s, ok := <-runes
+				if !ok {
+					break
+				}
+				r.err = f.take(ctx, s)
+			}
+			return r.view, r.err
+		case s := <-f.app.signals:
+			if err := f.heed(ctx, s); err != nil {
+				return world.View{}, err
+			}
+		}
+	}
+}
+
+func (f *follower) watch(ctx context.Context) <-chan seen {
+	const ahead = 256
+	runes := make(chan seen, ahead)
+	go func() {
+		defer close(runes)
+		for r, err := range f.host.engine.Watch(ctx, f.log, f.seq) {
+			select {
+			case runes <- seen{r, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return runes
+}
+
+func (f *follower) settle(ctx context.Context) <-chan settled {
+	rest := make(chan settled, 1)
+	go func() {
+		v, err := f.host.engine.Settle(ctx, f.log)
+		rest <- settled{v, err}
+	}()
+	return rest
+}
+
+// take shows one rune and remembers what it says about the ending.
+func (f *follower) take(ctx context.Context, s seen) error {
+	if s.err != nil {
+		return s.err
+	}
+	f.seq = s.r.Seq
+	e, err := world.EventOf(s.r)
+	if err != nil {
+		return fmt.Errorf("rune %d of %s: %w", s.r.Seq, f.log, err)
+	}
+	switch e := e.(type) {
+	case turn.Started:
+		if f.unheard {
+			f.interrupt(ctx)
+		}
+		f.ending.last = nil
+	case turn.Completed, turn.Interrupted, turn.Error:
+		f.ending.last = e
+	case tool.Denied:
+		if e.By == policy.HeadlessRule {
+			f.ending.headless++
+		}
+	case session.Suspended:
+		f.ending.stopped = e
+	}
+	return f.show(s.r, e)
+}
+
+// heed takes a signal: the first Ctrl-C ends the turn, the second the process.
+// Being told to terminate leaves the turn to the next process.
+func (f *follower) heed(ctx context.Context, s os.Signal) error {
+	if s != os.Interrupt {
+		return fmt.Errorf("%w: told to end (%s); `%s` goes on", errInterrupted, s, f.app.command("resume %s", f.log))
+	}
+	if f.stopped {
+		f.app.exit(exitCode(errInterrupted))
+	}
+	f.stopped = true
+	f.interrupt(ctx)
+	return nil
+}
+
+// interrupt ends the running turn, or the one that is about to start.
+func (f *follower) interrupt(ctx context.Context) {
+	done, err := f.host.interrupt(ctx, f.log, f.app.by())
+	f.unheard = err == nil && !done
+}
+
+// interrupt ends the root agent's running turn and reports whether there was one.
+func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
+	v, err := h.engine.Look(ctx, log)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range v.Machines {
+		if m.Machine == "turn" && slices.Contains(m.Possible, "interrupt") {
+			_, err := h.engine.Tell(ctx, world.Message{Log: log, Path: m.Path, By: by, Command: turn.Interrupt{}})
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// askPerson puts a question to the person at the terminal and reports whether it
+// is settled; left open, it can be answered later from anywhere.
+func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error) {
+	d := f.app.newDialog(q, f.ending.view.Dir)
+	for {
+		d.prompt()
+		select {
+		case typed := <-f.app.readLine():
+			f.app.reading = false
+			if typed.end {
+				f.app.note("")
+				return false, nil
+			}
+			choice, text := d.read(typed.line)
+			if choice == "" {
+				continue
+			}
+			_, err := f.host.engine.Answer(ctx, q.Log+"/"+q.ID, choice, text, f.app.by())
+			var late *engine.Answered
+			if errors.As(err, &late) {
+				err = nil // somebody else was faster
+			}
+			return err == nil, err
+		case s := <-f.app.signals:
+			f.app.note("")
+			if err := f.heed(ctx, s); err != nil {
+				return false, err
+			}
+			return true, nil
+		}
+	}
+}
+
+// err words an ending that is not a success, with the error its exit code hangs on.
+func (n ending) err(a *app) error {
+	log := n.view.Log
+	if len(n.view.Questions) > 0 {
+		return fmt.Errorf("%w: %s", errPermission, a.howToAnswer(n.view.Questions))
+	}
+	if n.headless > 0 {
+		return fmt.Errorf("%w: %s denied because nobody is there to give permission", errPermission, count(n.headless, "call was", "calls were"))
+	}
+	if n.view.State == "suspended" {
+		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` goes on", errTurnFailed, n.reason(), a.command("resume %s", log))
+	}
+	switch e := n.last.(type) {
+	case turn.Error:
+		return fmt.Errorf("%w: %s: %s", errTurnFailed, e.Type, e.Message)
+	case turn.Completed:
+		if e.Reason == "max_requests" {
+			return fmt.Errorf("%w: the turn used all its model requests (--max-turns); `%s` goes on", errBudget, a.command("send %s TEXT", log))
+		}
+	case turn.Interrupted:
+		if e.Reason == "interrupt" {
+			return fmt.Errorf("%w: what was said so far is kept; `%s` goes on", errInterrupted, a.command("send %s TEXT", log))
+		}
+	}
+	return nil
+}
+
+func (n ending) reason() string {
+	if n.stopped.Info != "" {
+		return n.stopped.Reason + ": " + n.stopped.Info
+	}
+	if n.stopped.Reason != "" {
+		return n.stopped.Reason
+	}
+	return n.view.Why
+}
+
+// howToAnswer says what to type to settle the open questions.
+func (a *app) howToAnswer(questions []world.Question) string {
+	ways := make([]string, len(questions))
+	for i, q := range questions {
+		ways[i] = fmt.Sprintf("%s waits for an answer; `%s`", summary(q), a.command("answer %s %s", q.ID, strings.Join(q.Choices, "|")))
+	}
+	return strings.Join(ways, "\n")
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,66 @@
+package crash
+
+import (
+	"strings"
+	"time"
+
+	"stave/internal/runelog"
+)
+
+// Reaches of the random moments.
+const (
+	startReach = 80 * time.Millisecond  // a process starts and opens its store
+	wholeReach = 900 * time.Millisecond // a conversation runs
+	runeReach  = 10 * time.Millisecond  // behind a rune
+)
+
+// watched are runes right behind which it is worth to kill, more often than
+// chance would.
+var watched = []string{
+	"turn.retried", "tool.approved", "tool.progress", "tool.restarted", "session.recovered", "turn.completed", "session.unsuspended",
+}
+
+// aim chooses when the next process dies, or lets it live.
+func (v *victim) aim() aim {
+	if v.rng == nil || len(v.kills) >= maxKills {
+		return never
+	}
+	var a aim
+	if v.rng.IntN(3) == 0 {
+		a.all = v.files
+	}
+	choice := v.rng.IntN(10)
+	if v.hounded {
+		choice %= 3
+	}
+	switch choice {
+	case 0, 1:
+		a.after = time.Duration(v.rng.Int64N(int64(startReach)))
+	case 2, 3:
+		a.kind, a.runes = watched[v.rng.IntN(len(watched))], 1
+		a.after = v.soon()
+	case 4:
+		a.after = time.Duration(v.rng.Int64N(int64(wholeReach)))
+	case 5:
+		return never
+	default:
+		a.runes = 1 + v.rng.IntN(v.reach)
+		a.after = v.soon()
+	}
+	return a
+}
+
+// soon is a moment behind a rune: mostly right behind it.
+func (v *victim) soon() time.Duration {
+	x := v.rng.Float64()
+	return time.Duration(x * x * x * float64(runeReach))
+}
+
+// seqOf returns the number of a rune that a process showed, 0 if it is none.
+func seqOf(raw string) uint64 {
+	r, err := runelog.Decode([]byte(strings.TrimSpace(raw)))
+	if err != nil {
+		return 0
+	}
+	return r.Seq
+}

@@ -1,0 +1,73 @@
+package tool
+
+import (
+	"testing"
+
+	"stave/internal/machine"
+)
+
+// TestOneResult shows that a call which has its result takes no second one, not
+// even the same.
+func TestOneResult(t *testing.T) {
+	a := machine.Arrow{From: denied, To: denied}
+	d, err := evolve(Data{Call: Call{CallID: "a"}}, a, Result{CallID: "a", Status: Refused})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = evolve(d, a, Result{CallID: "a", Status: Refused}); err == nil || err.Error() != "a call has exactly one result" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEveryStatusHasItsEnd shows that each status leads to an end box of its own.
+func TestEveryStatusHasItsEnd(t *testing.T) {
+	boxes := map[machine.State]bool{}
+	for _, b := range Machine.Boxes {
+		boxes[b.State] = b.Mode == machine.ModeEnd
+	}
+	reached := map[machine.State]Status{}
+	for _, s := range []Status{Success, Error, Timeout, Cancelled, Refused, Unknown} {
+		to := ends[s]
+		if !boxes[to] || reached[to] != "" {
+			t.Errorf("%s leads to %q, as %q does", s, to, reached[to])
+		}
+		reached[to] = s
+	}
+}
+
+func TestRepeatable(t *testing.T) {
+	for safety, want := range map[string]bool{"read_only": true, "idempotent": true, "side_effect": false, "": false, "harmless": false} {
+		if got := (Data{Call: Call{Safety: safety}}).Repeatable(); got != want {
+			t.Errorf("%q: %t", safety, got)
+		}
+	}
+}
+
+// TestSigned shows that an answer carries its sender's name whatever it claims.
+func TestSigned(t *testing.T) {
+	const ann = "user:ann"
+	for _, c := range []struct{ got, want any }{
+		{Approve{By: "x"}.Signed(ann), Approve{By: ann}},
+		{Deny{By: "x"}.Signed(ann), Deny{By: ann}},
+		{Happened{By: "x"}.Signed(ann), Happened{By: ann}},
+		{NotHappened{By: "x"}.Signed(ann), NotHappened{By: ann}},
+		{Retry{By: "x"}.Signed(ann), Retry{By: ann}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%#v, want %#v", c.got, c.want)
+		}
+	}
+}
+
+// TestLazy shows that output may be written late and a declared intent may not.
+func TestLazy(t *testing.T) {
+	if !(Progress{Chunk: "x"}).Lazy() || (Progress{Intent: []byte("{}")}).Lazy() {
+		t.Error("an intent must be durable before the effect, output need not be")
+	}
+}
+
+func TestNoRule(t *testing.T) {
+	if _, err := decide(executing, Data{}, struct{}{}); err == nil || err.Error() != "no rule for struct {}" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,110 @@
+package world
+
+import (
+	"fmt"
+
+	"stave/internal/machine"
+	"stave/internal/machine/agent"
+	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
+	"stave/internal/machine/turn"
+	"stave/internal/model"
+)
+
+// maxDrive bounds how long a driver works until it calls the world stuck.
+const maxDrive = 500
+
+// driver does what is due and answers what is asked until nothing is left.
+type driver struct {
+	say func(question string) machine.Command // a person's answer
+}
+
+// People who are asked: the trusting one and the careful one.
+var (
+	trusting = driver{func(q string) machine.Command {
+		if q == "may_run" {
+			return tool.Approve{}
+		}
+		return tool.Retry{}
+	}}
+	careful = driver{func(q string) machine.Command {
+		if q == "may_run" {
+			return tool.Deny{}
+		}
+		return tool.NotHappened{}
+	}}
+)
+
+// rest drives until nothing is due and nothing is asked, and says what is wrong
+// with that rest.
+func (d driver) rest(t *tape) error {
+	for range maxDrive {
+		m, ok := d.next(t.World)
+		if !ok {
+			return restful(t.World)
+		}
+		if _, err := t.tell(m); err != nil {
+			return fmt.Errorf("driving %s %T: %w", m.Path, m.Command, err)
+		}
+	}
+	return fmt.Errorf("no rest after %d messages", maxDrive)
+}
+
+func (d driver) next(w *World) (Message, bool) {
+	for _, j := range w.Jobs() {
+		return Message{Path: j.Path, Command: done(j.Work), By: engineName, Job: j.ID}, true
+	}
+	for _, q := range w.Questions() {
+		return Message{Path: q.Path, Command: d.say(q.Kind), By: "user:driver"}, true
+	}
+	return Message{}, false
+}
+
+// done is the end of a job that went well.
+func done(work any) machine.Command {
+	switch work.(type) {
+	case agent.Prepare:
+		return agent.BecomeReady{}
+	case turn.CallModel:
+		return turn.Finish{Output: []model.Part{{Text: "done"}}, Stop: model.StopEnd}
+	case tool.RunTool:
+		return tool.Succeed{Output: tool.Output{Text: "ok"}}
+	}
+	panic(fmt.Sprintf("nobody does %T", work))
+}
+
+// restful says what is wrong with a world in which nothing is due and nothing
+// is asked: nothing may be under way, and nothing may wait that could go on.
+func restful(w *World) error {
+	for _, name := range []string{"turn", "tool"} {
+		if left := w.paths(name, ""); len(left) > 0 {
+			return fmt.Errorf("stuck: %s is %s and nothing is due", left[0], w.State(left[0]))
+		}
+	}
+	s := w.Session()
+	switch state := w.State(SessionPath); state {
+	case "paused", "suspended", "closed", "archived", machine.None:
+	case "active":
+		if len(s.Waiting) > 0 || s.Running {
+			return fmt.Errorf("stuck: %d messages wait (running: %t) and nothing is due", len(s.Waiting), s.Running)
+		}
+	default:
+		return fmt.Errorf("stuck: the session is %s and nothing is due", state)
+	}
+	return nil
+}
+
+// wake lets a stopped session go on, and reports whether there was one.
+func wake(t *tape) (bool, error) {
+	var c machine.Command
+	switch t.State(SessionPath) {
+	case "paused":
+		c = session.Resume{}
+	case "suspended":
+		c = session.Unsuspend{}
+	default:
+		return false, nil
+	}
+	_, err := t.tell(Message{Path: SessionPath, Command: c, By: "user:driver"})
+	return true, err
+}
