@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"stave/internal/engine"
+	"stave/internal/machine"
 	"stave/internal/machine/session"
 	"stave/internal/policy"
 	"stave/internal/runelog"
@@ -67,21 +69,8 @@ func (a *app) ask(f *askFlags, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	dir, err := workDir(f.dir)
-	if err != nil {
+	if err := a.resolve(f); err != nil {
 		return err
-	}
-	f.dir = dir
-	begins := !f.continues && f.resume == ""
-	if begins || f.model != "" {
-		if f.model, err = modelName(f.model); err != nil {
-			return err
-		}
-	}
-	if begins {
-		if _, err := a.models.provider(context.Background(), f.model); err != nil {
-			return badInput("--model: %w", err)
-		}
 	}
 	prompt, err := a.prompt(args)
 	if err != nil {
@@ -89,7 +78,7 @@ func (a *app) ask(f *askFlags, args []string) error {
 	}
 	return a.hosted(func(h *host) error {
 		ctx := context.Background()
-		if !begins {
+		if !f.begins() {
 			return a.goOn(ctx, h, f, prompt)
 		}
 		log, err := h.engine.Begin(ctx, engine.Begin{Text: prompt, Headless: f.headless, By: a.by(), Config: session.Config{
@@ -100,6 +89,27 @@ func (a *app) ask(f *askFlags, args []string) error {
 		}
 		return a.finish(h, world.View{Log: log})
 	})
+}
+
+// begins reports whether a new conversation is meant.
+func (f *askFlags) begins() bool { return !f.continues && f.resume == "" }
+
+// resolve turns the names of directory and model into what a conversation keeps,
+// and makes sure that a new one has a model before it exists.
+func (a *app) resolve(f *askFlags) (err error) {
+	if f.dir, err = workDir(f.dir); err != nil {
+		return err
+	}
+	if !f.begins() && f.model == "" {
+		return nil
+	}
+	if f.model, err = modelName(f.model); err != nil || !f.begins() {
+		return err
+	}
+	if _, err := a.models.provider(context.Background(), f.model); err != nil {
+		return badInput("--model: %w", err)
+	}
+	return nil
 }
 
 // goOn says the prompt to a conversation that exists.
@@ -199,14 +209,14 @@ func (h *host) earlier(ctx context.Context, f *askFlags) (world.View, error) {
 		if err != nil {
 			return world.View{}, err
 		}
-		if m.Archived || m.Sealed {
+		if m.Archived {
 			continue
 		}
 		v, err := h.engine.Look(ctx, m.Log)
 		if err != nil {
 			return world.View{}, err
 		}
-		if v.Dir == f.dir {
+		if v.Dir == f.dir && slices.Contains(v.Possible, machine.Verb(session.Say{})) {
 			return v, nil
 		}
 	}

@@ -27,9 +27,11 @@ type console struct {
 	in       io.Reader
 	out, err io.Writer
 
-	inTTY, outTTY bool
-	piped         bool // standard input is a file or a pipe: part of the prompt
-	color         bool // on err
+	attended bool // somebody at a terminal can read and answer a question
+	outTTY   bool
+	piped    bool // standard input is a file or a pipe: part of the prompt
+	color    bool // on err
+	width    int  // columns of out, 0 if it is no terminal
 
 	forgetTyped func()     // throws away what was typed ahead
 	reading     bool       // a line is being waited for
@@ -44,13 +46,16 @@ type typed struct {
 
 func stdConsole() console {
 	errTTY := term.IsTerminal(int(os.Stderr.Fd()))
-	_, plain := os.LookupEnv("NO_COLOR")
 	c := console{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		inTTY: term.IsTerminal(int(os.Stdin.Fd())), outTTY: term.IsTerminal(int(os.Stdout.Fd())),
-		color:       errTTY && !plain && os.Getenv("TERM") != "dumb",
+		attended:    errTTY && term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY:      term.IsTerminal(int(os.Stdout.Fd())),
+		color:       errTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		forgetTyped: func() { flushTerminal(int(os.Stdin.Fd())) },
 		typed:       make(chan typed, 1),
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		c.width = width
 	}
 	if info, err := os.Stdin.Stat(); err == nil {
 		c.piped = info.Mode()&(os.ModeCharDevice|os.ModeDir) == 0

@@ -58,7 +58,7 @@ type settled struct {
 // follow shows what happens in a conversation since a moment, until it rests.
 func (a *app) follow(h *host, since world.View) (ending, error) {
 	f := &follower{app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since)}
-	if a.inTTY {
+	if a.attended {
 		f.decide = f.askPerson
 	}
 	return f.run()
@@ -112,12 +112,8 @@ func (f *follower) untilRest(ctx context.Context, runes <-chan seen, rest <-chan
 				return world.View{}, err
 			}
 		case r := <-rest:
-			for r.err == nil && f.seq < r.view.Seq {
-				s, ok := <-runes
-				if !ok {
-					break
-				}
-				r.err = f.take(ctx, s)
+			if r.err == nil {
+				r.err = f.catchUp(ctx, runes, r.view.Seq)
 			}
 			return r.view, r.err
 		case s := <-f.app.signals:
@@ -126,6 +122,23 @@ func (f *follower) untilRest(ctx context.Context, runes <-chan seen, rest <-chan
 			}
 		}
 	}
+}
+
+// catchUp shows what is still on its way up to a rune.
+func (f *follower) catchUp(ctx context.Context, runes <-chan seen, seq uint64) error {
+	if runes == nil {
+		return nil
+	}
+	for f.seq < seq {
+		s, ok := <-runes
+		if !ok {
+			return nil
+		}
+		if err := f.take(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *follower) watch(ctx context.Context) <-chan seen {

@@ -154,13 +154,13 @@ func (a *app) showView(v world.View) {
 		a.field("waiting", fmt.Sprintf("(%s) %s", w.Mode, line(w.Text, shownLine)))
 	}
 	for _, m := range v.Machines {
-		a.field("machine", fmt.Sprintf("%s is %s since %s", m.Path, m.State, a.when(m.SinceMs)))
+		a.field("machine", fmt.Sprintf("%s is %s since %s", shortIDs(string(m.Path)), m.State, a.when(m.SinceMs)))
 	}
 	for _, q := range v.Questions {
 		a.field("question", fmt.Sprintf("%s %s: %s", q.ID, strings.Join(q.Choices, "|"), summary(q)))
 	}
 	for _, j := range v.Jobs {
-		a.field("due", fmt.Sprintf("%s at %s", j.Work, j.Path))
+		a.field("due", fmt.Sprintf("%s at %s", j.Work, shortIDs(string(j.Path))))
 	}
 	a.field("you can", strings.Join(verbs(v.Possible), ", "))
 }

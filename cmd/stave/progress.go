@@ -87,7 +87,9 @@ func (p *progress) showTool(r runelog.Rune, e any) {
 		p.calls[e.CallID] = e.Tool + " " + brief(e.Arguments)
 		p.step("", "→ %s", p.calls[e.CallID])
 	case tool.ApprovalRequested:
-		p.step(yellow, "? %s needs permission", p.calls[e.CallID])
+		if !p.attended { // else the question itself follows
+			p.step(yellow, "? %s needs permission", p.calls[e.CallID])
+		}
 	case tool.Approved:
 		if r.From == "awaiting_approval" {
 			p.step(green, "  allowed by %s", line(e.Approver, shownLine))

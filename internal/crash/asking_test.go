@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -81,6 +82,9 @@ func (v *victim) answer() ([]string, error) {
 func (v *victim) decide(q question) ([]string, error) {
 	choice := "approve"
 	if q.Kind == "what_happened" {
+		// A shell that was started right before the kill needs a moment to show that it lives.
+		const moment = time.Second
+		time.Sleep(moment)
 		if err := v.files.awaitEffects(); err != nil {
 			return nil, err
 		}
@@ -118,9 +122,9 @@ func (v *victim) inbox() ([]question, error) {
 // asks reports whether the log ends with a call that waits for a person.
 func (c *record) asks() bool {
 	state := ""
-	for i, r := range c.runes {
+	for _, r := range c.runes {
 		if strings.HasPrefix(r.Kind, "tool.") {
-			state = c.runes[i].To
+			state = r.To
 		}
 	}
 	return state == "awaiting_approval" || state == "outcome_unknown"
@@ -136,7 +140,7 @@ func (v *victim) judgeAnswer() error {
 		return err
 	}
 	v.count(rec)
-	errs := []error{endedOnce(rec), doneOnce(rec, v.files, len(v.kills)), decidedOnce(rec), v.tooLate(rec)}
+	errs := []error{endedOnce(rec), doneOnce(rec, v.files, v.runs), decidedOnce(rec), v.tooLate(rec)}
 	for _, r := range v.runs {
 		errs = append(errs, keptWhatWasShown(rec, r))
 	}
@@ -162,8 +166,12 @@ func decidedOnce(rec *record) error {
 	if approved != 1 {
 		return fmt.Errorf("the call was approved %d times", approved)
 	}
-	if status := rec.calls[0].results[0].Status; status != tool.Success {
-		return fmt.Errorf("the call ended as %s", status)
+	for _, k := range rec.calls {
+		for _, r := range k.results {
+			if r.Status != tool.Success {
+				return fmt.Errorf("the call ended as %s: %s", r.Status, r.Error)
+			}
+		}
 	}
 	return nil
 }

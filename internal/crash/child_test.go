@@ -17,7 +17,6 @@ import (
 	"stave/internal/model"
 	"stave/internal/model/script"
 	"stave/internal/runelog"
-	"stave/internal/runelog/pebble"
 	"stave/internal/toolbox"
 )
 
@@ -44,7 +43,7 @@ func runChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	store, err := pebble.Open(o.Data)
+	store, err := openStore(o.Data)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -12,35 +13,46 @@ import (
 // and ends, and that afterwards everything it showed is there and the
 // conversation goes on. The limit grows until it limits nothing.
 func TestDiskFull(t *testing.T) {
-	const maxBlocks = 1 << 16
-	c := newCampaign(t, "testdata/story.yaml", 0)
+	c := newCampaign(t, "testdata/brief.yaml", 0)
 	c.playWhole(t)
-	began, cutOff := 0, 0
-	for blocks := 0; ; blocks += blocks/4 + 1 {
-		if blocks > maxBlocks {
-			t.Fatalf("a limit of %d blocks is still too small", blocks)
+	var step, atOnce, later atomic.Int64
+	err := inLanes(func(int) error {
+		for {
+			blocks := limit(int(step.Add(1)))
+			v, err := c.conversation(fmt.Sprintf("full-%d", blocks), nil)
+			if err != nil {
+				return err
+			}
+			enough, err := v.starve(blocks)
+			v.files.close()
+			switch {
+			case err != nil:
+				return fmt.Errorf("with %d blocks: %w\n%s", blocks, err, v.history())
+			case enough:
+				return nil
+			case len(v.runs[0].seen) == 0:
+				atOnce.Add(1)
+			default:
+				later.Add(1)
+			}
 		}
-		v, err := c.conversation(fmt.Sprintf("full-%d", blocks), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		enough, err := v.starve(blocks)
-		v.files.close()
-		if err != nil {
-			t.Fatalf("with %d blocks: %v\n%s", blocks, err, v.history())
-		}
-		if enough {
-			break
-		}
-		cutOff++
-		if len(v.runs[0].seen) > 0 {
-			began++
-		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("%d conversations were cut off, %d of them after they had shown something", cutOff, began)
-	if began == 0 || began == cutOff {
+	t.Logf("%d programs could not begin, %d conversations were cut off", atOnce.Load(), later.Load())
+	if atOnce.Load() == 0 || later.Load() == 0 {
 		t.Error("the limits did not reach both the start and the conversation")
 	}
+}
+
+// limit is the n-th limit: 0, 1, 2, 3, 4, 6, 8, 11, …
+func limit(n int) int {
+	blocks := 0
+	for range n - 1 {
+		blocks += blocks/4 + 1
+	}
+	return blocks
 }
 
 // starve runs the conversation with files of at most so many blocks, and then

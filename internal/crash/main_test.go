@@ -91,3 +91,21 @@ func wanted(t *testing.T, otherwise int) int {
 	}
 	return n
 }
+
+// scratch is a directory that outlives a test which failed, for those who want to
+// look.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", t.Name()+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what is left is in %s", dir)
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

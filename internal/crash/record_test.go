@@ -34,14 +34,22 @@ type call struct {
 	results []tool.Result
 }
 
-// inStore runs f on the store of a data directory that no process has open.
-func inStore(data string, f func(*pebble.Store) error) error {
+// openStore opens a data directory that no process uses.
+func openStore(data string) (*pebble.Store, error) {
 	const patience, poll = 5 * time.Second, 5 * time.Millisecond
-	store, err := pebble.Open(data)
-	// A process that another lane starts at this moment holds our files until it has become itself.
-	for began := time.Now(); errors.Is(err, runelog.ErrLocked) && time.Since(began) < patience; time.Sleep(poll) {
-		store, err = pebble.Open(data)
+	for began := time.Now(); ; time.Sleep(poll) {
+		store, err := pebble.Open(data)
+		// A process that is being started at this moment, by another lane, holds a copy
+		// of every open file until it has become itself.
+		if !errors.Is(err, runelog.ErrLocked) || time.Since(began) > patience {
+			return store, err
+		}
 	}
+}
+
+// inStore runs f on the store of a data directory.
+func inStore(data string, f func(*pebble.Store) error) error {
+	store, err := openStore(data)
 	if err != nil {
 		return err
 	}

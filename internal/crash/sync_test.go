@@ -20,17 +20,11 @@ import (
 // the process dies right before and right behind each single write of a
 // conversation, be it a lease, a batch, a blob or a snapshot.
 func TestKillAtEverySync(t *testing.T) {
-	e, err := newEnumeration(t.TempDir())
+	e, err := newEnumeration(scratch(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all sync.WaitGroup
-	errs := make([]error, lanes)
-	for i := range errs {
-		all.Go(func() { errs[i] = e.lane() })
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := inLanes(func(int) error { return e.lane() }); err != nil {
 		t.Fatal(err)
 	}
 	for _, op := range []string{"append", "lease", "blob", "snapshot"} {
@@ -142,13 +136,27 @@ func (s *stage) play() (died bool, err error) {
 	if err := s.left(words); err != nil {
 		return true, fmt.Errorf("after the kill at %+v: %w", words, err)
 	}
-	alive := s.order
-	alive.Op = 0
-	second, err := s.run(alive)
-	if err != nil || second.code != 0 {
+	second, err := s.run(s.again())
+	if err != nil || (!second.killed && second.code != 0) {
 		return true, errors.Join(err, fmt.Errorf("%v", second))
 	}
-	return true, s.judge(first, second)
+	alive := s.order
+	alive.Op = 0
+	third, err := s.run(alive)
+	if err != nil || third.code != 0 {
+		return true, errors.Join(err, fmt.Errorf("%v", third))
+	}
+	return true, s.judge(first, second, third)
+}
+
+// again lets the process that recovers die as well, early, at a write that
+// depends on where the first one died.
+func (s *stage) again() order {
+	const early = 6
+	o := s.order
+	o.Op = 1 + s.order.Op%early
+	o.After = s.order.Op/early%2 == 0
+	return o
 }
 
 // left holds that a write is there if the process died behind it, and is not if
@@ -199,7 +207,7 @@ func (s *stage) judge(runs ...*run) error {
 		return err
 	}
 	errs := []error{
-		endedOnce(rec), doneOnce(rec, s.files, 1), sameStory(rec, s.whole), sameFiles(rec, s.files, s.wholeFiles),
+		endedOnce(rec), doneOnce(rec, s.files, runs), sameStory(rec, s.whole), sameFiles(rec, s.files, s.wholeFiles),
 	}
 	for _, r := range runs {
 		errs = append(errs, keptWhatWasShown(rec, r))

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -16,16 +15,6 @@ import (
 type workspace struct {
 	dir   string
 	alive int // read end of the pipe that running effects hold open
-}
-
-func newWorkspace(t *testing.T) *workspace {
-	t.Helper()
-	w, err := makeWorkspace(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.close)
-	return w
 }
 
 func makeWorkspace(dir string) (*workspace, error) {

@@ -27,7 +27,8 @@ func TestStep(t *testing.T) {
 			[]Move{
 				{Arrow{"machine.broken", shut, gone}, Broken{}},
 				{Arrow{"machine.removed", gone, gone}, Removed{}},
-			}, gone,
+			},
+			gone,
 		},
 		{"self-arrow", []Command{hang{}, push{1}}, creak{}, []Move{{Arrow{"machine.creaked", opening, opening}, Creaked{}}}, opening},
 		{"nothing happens", []Command{hang{}}, push{0}, nil, shut},
@@ -208,6 +209,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestNewEvent shows that every kind can be read back, those of the past too, and
+// no other.
 func TestNewEvent(t *testing.T) {
 	if e, ok := door.NewEvent("machine.hung").(*Hung); !ok || *e != (Hung{}) {
 		t.Errorf("machine.hung is %v", e)

@@ -83,7 +83,8 @@ func (s Spec) Mermaid() string {
 	}
 	for _, st := range s.States {
 		if st.Note != "" {
-			fmt.Fprintf(&b, "    note right of %s : %s: %s\n", st.Name, st.Mode, st.Note)
+			// A note on one line may hold neither colon nor semicolon.
+			fmt.Fprintf(&b, "    note right of %s\n        %s: %s\n    end note\n", st.Name, st.Mode, st.Note)
 		}
 	}
 	return b.String()

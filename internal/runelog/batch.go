@@ -44,6 +44,8 @@ func (b Batch) Check(head Head, status Status) error {
 		return fmt.Errorf("%w: batch of %d runes, at most %d", ErrTooLarge, len(b.Runes), MaxBatchRunes)
 	case status.Sealed && (status.Closed || len(b.Runes) != 1 || b.Runes[0].Kind != KindArchived):
 		return fmt.Errorf("%w: %s", ErrSealed, b.Log)
+	case b.Runes[0].raw == nil:
+		return fmt.Errorf("%w: %s is not stamped", ErrInvalid, b.Runes[0].Kind)
 	case !isHex(b.Runes[0].Prev, head.Hash):
 		return fmt.Errorf("%w: %s ends with another hash than this writer's", ErrConflict, b.Log)
 	}

@@ -19,12 +19,11 @@ func Decode(raw []byte) (Rune, error) {
 	return decode(raw, string(raw))
 }
 
-// DecodeBlock decodes runes that lie one after the other in block, rune i ending
-// at ends[i], and passes each to check. It keeps block. With an error come the
-// runes before the fault.
-func DecodeBlock(block []byte, ends []int, check *Checker) ([]Rune, error) {
+// DecodeBlock appends to runes those that lie one after the other in block, rune
+// i ending at ends[i], and passes each to check. It keeps block. With an error
+// come the runes before the fault.
+func DecodeBlock(runes []Rune, block []byte, ends []int, check *Checker) ([]Rune, error) {
 	text := string(block)
-	runes := make([]Rune, 0, len(ends))
 	start := 0
 	for _, end := range ends {
 		r, err := decode(block[start:end:end], text[start:end])

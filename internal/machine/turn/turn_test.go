@@ -15,11 +15,11 @@ import (
 // often it was tried.
 func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
-		attempt        int
-		retryMs        int64
-		jitter         int64
-		least, atMost  int64
-		maxAttemptsSet int
+		attempt       int
+		retryMs       int64
+		jitter        int64
+		least, atMost int64
+		mayTry        int
 	}{
 		{attempt: 1, least: 200, atMost: 200},
 		{attempt: 2, least: 400, atMost: 400},
@@ -29,11 +29,11 @@ func TestBackoff(t *testing.T) {
 		{attempt: 1, jitter: math.MinInt64, least: 150, atMost: 250},
 		{attempt: 1, retryMs: 3000, least: 3000, atMost: 3000},
 		{attempt: 1, retryMs: math.MaxInt64, least: maxBackoffMs, atMost: maxBackoffMs},
-		{attempt: 7, least: maxBackoffMs, atMost: maxBackoffMs, maxAttemptsSet: 1000},
-		{attempt: 58, least: maxBackoffMs, atMost: maxBackoffMs, maxAttemptsSet: 1000},
-		{attempt: 900, least: maxBackoffMs, atMost: maxBackoffMs, maxAttemptsSet: 1000},
+		{attempt: 7, least: maxBackoffMs, atMost: maxBackoffMs, mayTry: 1000},
+		{attempt: 58, least: maxBackoffMs, atMost: maxBackoffMs, mayTry: 1000},
+		{attempt: 900, least: maxBackoffMs, atMost: maxBackoffMs, mayTry: 1000},
 	} {
-		d := Data{Attempt: c.attempt, Started: Started{MaxAttempts: c.maxAttemptsSet}}
+		d := Data{Attempt: c.attempt, Started: Started{MaxAttempts: c.mayTry}}
 		events, err := d.fail(Fail{Retryable: true, RetryMs: c.retryMs, JitterSeed: c.jitter})
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +45,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// TestFailGivesUp shows when a failed call ends its turn: after the last attempt,
+// and when another would be no use.
 func TestFailGivesUp(t *testing.T) {
 	for _, c := range []struct {
 		d Data

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"sync"
 
@@ -134,13 +133,23 @@ func (a *anchor) head(log string) (anchorHead, bool) {
 	return h, ok
 }
 
-// logs returns the names of all logs known.
-func (a *anchor) logs() map[string]struct{} {
+// unlisted returns the logs that the anchor knows and a listing lacks, given how
+// many of the listed ones it knows.
+func (a *anchor) unlisted(listed []*runelog.Meta, known int) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	logs := make(map[string]struct{}, len(a.heads))
+	if known == len(a.heads) {
+		return nil
+	}
+	present := make(map[string]bool, len(listed))
+	for _, meta := range listed {
+		present[meta.Log] = true
+	}
+	var logs []string
 	for log := range a.heads {
-		logs[log] = struct{}{}
+		if !present[log] {
+			logs = append(logs, log)
+		}
 	}
 	return logs
 }
@@ -203,60 +212,4 @@ func (a *anchor) close() {
 		a.file.Close()
 		a.file = nil
 	}
-}
-
-// readFile returns a whole file of at most max bytes.
-func readFile(fs vfs.FS, name string, max int64) ([]byte, error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(content)) > max {
-		return nil, errors.New("file is too large")
-	}
-	return content, nil
-}
-
-// writeFile replaces a file atomically and durably.
-func writeFile(fs vfs.FS, name string, content []byte) error {
-	temp := name + tempSuffix
-	err := func() error {
-		f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(content)
-		if err == nil {
-			err = f.Sync()
-		}
-		return errors.Join(err, f.Close())
-	}()
-	if err != nil {
-		return fmt.Errorf("write %s: %w", temp, err)
-	}
-	return publish(fs, temp, name)
-}
-
-// publish gives a synced file its name, durably.
-func publish(fs vfs.FS, temp, name string) error {
-	if err := fs.Rename(temp, name); err != nil {
-		return fmt.Errorf("rename %s: %w", temp, err)
-	}
-	return syncDir(fs, fs.PathDir(name))
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", dir, err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -171,8 +170,8 @@ func (s *Store) Restore(ctx context.Context, log string) error {
 	return nil
 }
 
-// restore brings runes back in bounded steps. Until the last, which also says
-// that the log is no longer archived, none of them is visible.
+// restore brings the runes back. Until the last step, which also says that the
+// log is no longer archived, none of them is visible.
 func (s *Store) restore(ctx context.Context, st *state) error {
 	e, err := s.entry(st.log)
 	if err != nil {
@@ -182,40 +181,15 @@ func (s *Store) restore(ctx context.Context, st *state) error {
 	if err := s.verifySegment(path, st.log); err != nil {
 		return err
 	}
-	var pending []runelog.Rune
-	var last runelog.Rune
-	size := 0
-	flush := func(final *entry) error {
-		batch, err := s.encodeBatch(st.log, pending, final)
-		if err != nil {
-			return err
-		}
-		pending, size = pending[:0], 0
-		if final == nil {
-			return s.commits.commit(batch, false, nil)
-		}
-		return s.commits.commit(batch, true, &anchorRecord{st.log, final.head.Seq, final.head.Hash})
-	}
-	_, err = s.readSegment(path, st.log, func(r *runelog.Rune) error {
-		if r.Blob() != nil {
-			if _, err := s.PutBlob(ctx, bytes.NewReader(r.Payload)); err != nil {
-				return err
-			}
-		}
-		pending, last, size = append(pending, *r), *r, size+len(r.Raw())
-		if size < restoreStep {
-			return ctx.Err()
-		}
-		return flush(nil)
-	})
-	if err != nil {
+	back := refill{store: s, log: st.log}
+	if _, err := s.readSegment(path, st.log, func(r *runelog.Rune) error { return back.add(ctx, r) }); err != nil {
 		return err
 	}
-	if last.Seq != e.head.Seq || last.Hash() != e.head.Hash {
-		return runelog.Damaged(st.log, last.Seq, "the segment does not end at the log's head")
+	if back.last.Seq != e.head.Seq || back.last.Hash != e.head.Hash {
+		return runelog.Damaged(st.log, back.last.Seq, "the segment does not end at the log's head")
 	}
 	e.status.Archived, e.meta.Archived = false, false
-	if err := flush(&e); err != nil {
+	if err := back.write(&e); err != nil {
 		return err
 	}
 	st.set(e.head, e.status)
@@ -223,104 +197,38 @@ func (s *Store) restore(ctx context.Context, st *state) error {
 	return nil
 }
 
-// Import implements runelog.Log. The stream is checked while it is spooled; then
-// the log exists as an archived one, which is restored.
-func (s *Store) Import(ctx context.Context, r io.Reader) (string, error) {
-	if err := s.enter(ctx); err != nil {
-		return "", err
-	}
-	defer s.leave()
-	if err := s.breaker.check(); err != nil {
-		return "", fmt.Errorf("import: %w", err)
-	}
-	temp := s.tempSegment()
-	e, err := s.spoolSegment(ctx, temp, r)
-	if err == nil {
-		err = s.adopt(ctx, temp, e)
-	}
-	if err != nil {
-		_ = s.fs.Remove(temp) // else the next Open does
-		return "", fmt.Errorf("import: %w", err)
-	}
-	return e.meta.Log, nil
+// refill puts runes back into the store in bounded steps.
+type refill struct {
+	store *Store
+	log   string
+	runes []runelog.Rune
+	size  int
+	last  runelog.Head
 }
 
-// spoolSegment copies the stream to a synced file, checks it whole, and returns
-// the record of its log.
-func (s *Store) spoolSegment(ctx context.Context, temp string, r io.Reader) (entry, error) {
-	f, err := s.fs.Create(temp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return entry{}, fmt.Errorf("create %s: %w", temp, err)
+func (b *refill) add(ctx context.Context, r *runelog.Rune) error {
+	if r.Blob() != nil {
+		if _, err := b.store.PutBlob(ctx, bytes.NewReader(r.Payload)); err != nil {
+			return err
+		}
 	}
-	e, err := s.checkStream(ctx, io.TeeReader(r, f))
-	if err == nil {
-		err = f.Sync()
+	b.runes, b.size = append(b.runes, *r), b.size+len(r.Raw())
+	b.last = runelog.Head{Seq: r.Seq, Hash: r.Hash()}
+	if b.size < restoreStep {
+		return ctx.Err()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return entry{}, err
-	}
-	return e, nil
+	return b.write(nil)
 }
 
-func (s *Store) checkStream(ctx context.Context, r io.Reader) (entry, error) {
-	segment, err := runelog.ReadSegment(r)
-	if err != nil {
-		return entry{}, err
-	}
-	defer segment.Close()
-	e := entry{meta: segment.Meta()}
-	if _, err := s.Head(ctx, e.meta.Log); err == nil {
-		return entry{}, fmt.Errorf("%w: %s", runelog.ErrExists, e.meta.Log)
-	}
-	// A lost log may come back only as it had been acknowledged.
-	known, lost := s.anchor.head(e.meta.Log)
-	var last runelog.Rune
-	for r, err := range segment.Runes() {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return entry{}, err
-		}
-		if lost && r.Seq == known.seq && r.Hash() != known.hash {
-			return entry{}, fmt.Errorf("%w: %s was written with another seq %d", runelog.ErrConflict, r.Log, r.Seq)
-		}
-		last = r
-	}
-	e.head = runelog.Head{Seq: last.Seq, Hash: last.Hash()}
-	e.status = runelog.StatusOf(e.meta, &last)
-	e.status.Archived, e.meta.Archived = true, true
-	return e, nil
-}
-
-// adopt makes the checked file the archive of a new log and restores it.
-func (s *Store) adopt(ctx context.Context, temp string, e entry) error {
-	log := e.meta.Log
-	st, err := s.change(ctx, log)
+// write commits what was added, durably with the log's record if that is given.
+func (b *refill) write(final *entry) error {
+	batch, err := b.store.encodeBatch(b.log, b.runes, final)
 	if err != nil {
 		return err
 	}
-	defer s.done(st)
-	head, _, _ := st.view()
-	if head.Seq != 0 {
-		return fmt.Errorf("%w: %s", runelog.ErrExists, log)
+	b.runes, b.size = b.runes[:0], 0
+	if final == nil {
+		return b.store.commits.commit(batch, false, nil)
 	}
-	if err := s.compareAnchor(log, e); err != nil {
-		return err
-	}
-	e.head.Epoch = head.Epoch
-	if err := publish(s.fs, temp, s.segmentPath(log)); err != nil {
-		return err
-	}
-	if err := s.putEntry(log, e); err != nil {
-		return err
-	}
-	st.set(e.head, e.status)
-	if err := s.restore(ctx, st); err != nil {
-		return err
-	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.fault = nil
-	return nil
+	return b.store.commits.commit(batch, true, &anchorRecord{b.log, final.head.Seq, final.head.Hash})
 }

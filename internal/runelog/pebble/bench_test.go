@@ -194,22 +194,56 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(total*b.N)/b.Elapsed().Seconds(), "runes/s")
 }
 
-// BenchmarkOpen opens and closes a store that has been used.
+// BenchmarkOpen opens a store, and closes it after some use.
 func BenchmarkOpen(b *testing.B) {
-	dir := b.TempDir()
-	s := mustOpen(b, dir)
-	conformance.NewWriter(b, s, "conv_1").Append(b, conformance.Drafts(100)...)
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
+	for _, runes := range []int{100, 8000} {
+		b.Run(fmt.Sprintf("runes=%d", runes), func(b *testing.B) {
+			dir := b.TempDir()
+			var opening time.Duration
+			for i := 0; b.Loop(); i++ {
+				start := time.Now()
+				s := mustOpen(b, dir)
+				opening += time.Since(start)
+				conformance.NewWriter(b, s, fmt.Sprintf("conv_%d", i)).Append(b, conformance.Drafts(runes)...)
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(opening.Microseconds())/float64(b.N)/1000, "ms/open")
+		})
 	}
-	var opening time.Duration
-	for b.Loop() {
-		start := time.Now()
-		s := mustOpen(b, dir)
-		opening += time.Since(start)
-		if err := s.Close(); err != nil {
+}
+
+// BenchmarkList lists 100,000 logs.
+func BenchmarkList(b *testing.B) {
+	const logs = 100_000
+	s := mustOpen(b, b.TempDir())
+	defer s.Close()
+	for i := range logs {
+		log := fmt.Sprintf("conv_%032x", i)
+		e := entry{
+			head: runelog.Head{Seq: 9, Epoch: 1},
+			meta: runelog.Meta{Log: log, Kind: "session", State: "active", Title: "a title of some words", UpdatedMs: int64(i * 7919 % logs), Seq: 9},
+		}
+		batch, err := s.encodeBatch(log, nil, &e)
+		if err == nil {
+			err = s.commits.commit(batch, false, nil)
+		}
+		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(opening.Microseconds())/float64(b.N)/1000, "ms/open")
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range s.List(context.Background()) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != logs {
+			b.Fatalf("%d logs", n)
+		}
+	}
 }

@@ -48,8 +48,12 @@ type committer struct {
 	stopped  chan struct{}
 
 	mu    sync.Mutex // held while a commit enters Pebble
+	wrote bool       // anything at all
 	dirty bool       // unsynced commits wait for the timer
-	timer *time.Timer
+
+	timer  *time.Timer
+	late   sync.Mutex // held while the timer's work runs
+	closed bool       // guarded by late
 }
 
 func newCommitter(db *pebble.DB, b *breaker, a *anchor) *committer {
@@ -66,6 +70,9 @@ func newCommitter(db *pebble.DB, b *breaker, a *anchor) *committer {
 // close waits for the groups under way; the caller makes sure that no more come.
 func (c *committer) close() {
 	c.timer.Stop()
+	c.late.Lock()
+	c.closed = true
+	c.late.Unlock()
 	close(c.queue)
 	<-c.stopped
 }
@@ -167,6 +174,7 @@ func (c *committer) enter(batch *pebble.Batch, sync bool) (err error) {
 			err = c.breaker.check()
 		}
 	}()
+	c.wrote = true
 	if sync {
 		c.dirty = false
 		err = c.db.ApplyNoSyncWait(batch, pebble.Sync)
@@ -207,10 +215,12 @@ func (c *committer) settle(batch *pebble.Batch, sync bool, group ...*write) erro
 
 // syncLate makes unsynced commits durable when no synced one came in time.
 func (c *committer) syncLate() {
+	c.late.Lock()
+	defer c.late.Unlock()
 	c.mu.Lock()
 	dirty := c.dirty
 	c.mu.Unlock()
-	if !dirty {
+	if c.closed || !dirty {
 		return
 	}
 	mark := c.db.NewBatch()

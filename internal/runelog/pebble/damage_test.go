@@ -143,7 +143,7 @@ func TestBitFlips(t *testing.T) {
 				if strings.HasSuffix(name, walSuffix) {
 					end = used(content)
 				}
-				for at := 0; at < end; at += 1 + random.IntN(2*stride(12)-1) {
+				for at := 0; at < end; at += 1 + random.IntN(2*stride(100)-1) {
 					damaged := append([]byte(nil), content...)
 					damaged[at] ^= 1 << random.IntN(8)
 					if h.checkHonest(t, fmt.Sprintf("%s, byte %d", name, at), files.mount(t, name, damaged)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -43,11 +44,14 @@ func (s *Store) Meta(ctx context.Context, log string) (runelog.Meta, error) {
 func (s *Store) List(ctx context.Context) iter.Seq2[runelog.Meta, error] {
 	return func(yield func(runelog.Meta, error) bool) {
 		metas, err := s.metas(ctx)
-		slices.SortFunc(metas, func(a, b runelog.Meta) int {
-			return cmp.Or(cmp.Compare(b.UpdatedMs, a.UpdatedMs), cmp.Compare(a.Log, b.Log))
+		slices.SortFunc(metas, func(a, b *runelog.Meta) int {
+			if a.UpdatedMs != b.UpdatedMs {
+				return cmp.Compare(b.UpdatedMs, a.UpdatedMs)
+			}
+			return cmp.Compare(a.Log, b.Log)
 		})
 		for _, meta := range metas {
-			if !yield(meta, nil) {
+			if !yield(*meta, nil) {
 				return
 			}
 		}
@@ -57,7 +61,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[runelog.Meta, error] {
 	}
 }
 
-func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
+func (s *Store) metas(ctx context.Context) (metas []*runelog.Meta, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
 			err = fmt.Errorf("list logs: %w", closeErr)
 		}
 	}()
-	missing := s.anchor.logs()
+	anchored := 0
 	for ok := it.First(); ok; ok = it.Next() {
 		log := string(it.Key()[1:])
 		value, err := it.ValueAndErr()
@@ -83,8 +87,10 @@ func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
 			return metas, runelog.Damaged(log, 0, "%w", err)
 		}
 		if e.head.Seq > 0 {
-			metas = append(metas, e.meta)
-			delete(missing, log)
+			metas = append(metas, &e.meta)
+			if _, ok := s.anchor.head(log); ok {
+				anchored++
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return metas, err
@@ -93,8 +99,30 @@ func (s *Store) metas(ctx context.Context) (metas []runelog.Meta, err error) {
 	if err := it.Error(); err != nil {
 		return metas, fmt.Errorf("list logs: %w", err)
 	}
-	for log := range missing {
-		return metas, fmt.Errorf("%w: %d logs are missing from the store, one of them %s", runelog.ErrCorrupt, len(missing), log)
+	return metas, s.checkUnlisted(s.anchor.unlisted(metas, anchored))
+}
+
+// checkUnlisted reports logs that are gone; those that came while others were
+// listed are not.
+func (s *Store) checkUnlisted(logs []string) error {
+	var gone []string
+	for _, log := range logs {
+		if e, err := s.entry(log); err != nil || e.head.Seq == 0 {
+			gone = append(gone, log)
+		}
 	}
-	return metas, nil
+	if len(gone) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: acknowledged logs are missing from the store: %s", runelog.ErrCorrupt, shorten(gone))
+}
+
+// shorten names a few and counts the rest.
+func shorten(logs []string) string {
+	const shown = 3
+	slices.Sort(logs)
+	if extra := len(logs) - shown; extra > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(logs[:shown], ", "), extra)
+	}
+	return strings.Join(logs, ", ")
 }

@@ -77,6 +77,7 @@ type cursor struct {
 	seq   uint64 // the last rune delivered
 	check *runelog.Checker
 	block block
+	runes []runelog.Rune // of the block
 }
 
 // block is a run of runes read at once; ends[i] is where rune i ends in bytes.
@@ -110,17 +111,17 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 		if err := c.fill(ctx, read+1, head.Seq); err != nil {
 			return fail(err)
 		}
-		runes, decodeErr := c.decode()
+		runes, damage := runelog.DecodeBlock(c.runes[:0], c.block.bytes, c.block.ends, c.check)
 		for i := range runes {
 			if held.Seq != 0 && !c.deliver(ctx, &held, yield) {
 				return false
 			}
 			held = runes[i]
 		}
-		if decodeErr != nil {
-			return fail(decodeErr)
+		if damage != nil {
+			return fail(damage)
 		}
-		read += uint64(len(runes))
+		c.runes, read = runes, read+uint64(len(runes))
 	}
 	if held.Hash() != head.Hash {
 		return fail(runelog.Damaged(c.st.log, held.Seq, "its hash is not the head's"))
@@ -191,11 +192,6 @@ func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
 		return runelog.Damaged(c.st.log, from, "the rune is missing")
 	}
 	return nil
-}
-
-// decode returns the runes of the block up to the first that is damaged.
-func (c *cursor) decode() ([]runelog.Rune, error) {
-	return runelog.DecodeBlock(c.block.bytes, c.block.ends, c.check)
 }
 
 func (c *cursor) deliver(ctx context.Context, r *runelog.Rune, yield func(runelog.Rune, error) bool) bool {

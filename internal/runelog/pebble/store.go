@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,43 +76,6 @@ func Open(dir string) (*Store, error) {
 	}
 	s.lock = lock
 	return s, nil
-}
-
-var errIsFile = errors.New("it is a file: name another directory or move the file away")
-
-// makeDir creates the data directory durably: the entry of each new directory
-// is synced in its parent.
-func makeDir(fs vfs.FS, dir string) error {
-	switch info, err := fs.Stat(dir); {
-	case err == nil && !info.IsDir():
-		return errIsFile
-	case err == nil:
-		return nil
-	}
-	parent := fs.PathDir(dir)
-	if parent != dir && parent != "." {
-		if err := makeDir(fs, parent); err != nil {
-			return err
-		}
-	}
-	if err := fs.MkdirAll(dir, dirPerm); err != nil {
-		return fmt.Errorf("create %s: %w", dir, err)
-	}
-	return syncDir(fs, parent)
-}
-
-// explain adds what a person can do about an error at opening.
-func explain(dir string, err error) error {
-	switch {
-	case errors.Is(err, runelog.ErrLocked):
-		return err
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("open data directory %s: %w: make it writable for this user or name another directory", dir, err)
-	case errors.Is(err, runelog.ErrCorrupt):
-		return fmt.Errorf("open data directory %s: %w: put it back from a backup, or move it away to begin anew", dir, err)
-	default:
-		return fmt.Errorf("open data directory %s: %w", dir, err)
-	}
 }
 
 // open does the same on any file system; the caller holds the lock.
@@ -257,6 +219,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.using.Wait()
 	s.commits.close()
+	s.flush()
 	s.breaker.release()
 	err := closePebble(s.db, s.breaker)
 	s.anchor.close()
@@ -267,6 +230,20 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close data directory %s: %w", s.dir, err)
 	}
 	return nil
+}
+
+// flush turns the write-ahead log into a table, so that the next Open need not
+// replay it. It is a convenience: what was acknowledged is durable either way.
+func (s *Store) flush() {
+	if !s.commits.wrote || s.breaker.check() != nil {
+		return
+	}
+	if flushed, err := s.db.AsyncFlush(); err == nil {
+		select {
+		case <-flushed:
+		case <-s.breaker.broken:
+		}
+	}
 }
 
 func closePebble(db *pebble.DB, b *breaker) error {
