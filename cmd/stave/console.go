@@ -33,9 +33,9 @@ type console struct {
 	color    bool // on err
 	width    int  // columns of out, 0 if it is no terminal
 
-	forgetTyped func()     // throws away what was typed ahead
-	reading     bool       // a line is being waited for
-	typed       chan typed // where it comes
+	flush   func()     // throws away what the terminal holds for us
+	reading bool       // a line is being waited for
+	typed   chan typed // where it comes
 }
 
 // typed is a line a person typed.
@@ -48,11 +48,11 @@ func stdConsole() console {
 	errTTY := term.IsTerminal(int(os.Stderr.Fd()))
 	c := console{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		attended:    errTTY && term.IsTerminal(int(os.Stdin.Fd())),
-		outTTY:      term.IsTerminal(int(os.Stdout.Fd())),
-		color:       errTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
-		forgetTyped: func() { flushTerminal(int(os.Stdin.Fd())) },
-		typed:       make(chan typed, 1),
+		attended: errTTY && term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY:   term.IsTerminal(int(os.Stdout.Fd())),
+		color:    errTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		flush:    func() { flushTerminal(int(os.Stdin.Fd())) },
+		typed:    make(chan typed, 1),
 	}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
 		c.width = width
@@ -63,15 +63,23 @@ func stdConsole() console {
 	return c
 }
 
-// readLine returns the channel on which the next line comes that is typed from
-// now on. What was typed before the question could be read is thrown away: nobody
+// forget throws away what was typed before a question could be read: nobody
 // approves by accident.
+func (c *console) forget() {
+	select {
+	case <-c.typed:
+		c.reading = false
+	default:
+	}
+	c.flush()
+}
+
+// readLine returns the channel on which the next typed line comes.
 func (c *console) readLine() <-chan typed {
 	if c.reading {
 		return c.typed
 	}
 	c.reading = true
-	c.forgetTyped()
 	go func() {
 		// One read gives one line: a terminal hands them out one by one.
 		buf := make([]byte, maxAnswerLine)

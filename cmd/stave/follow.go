@@ -232,6 +232,7 @@ func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
 // askPerson puts a question to the person at the terminal and reports whether it
 // is settled; left open, it can be answered later from anywhere.
 func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error) {
+	f.app.forget()
 	d := f.app.newDialog(q, f.ending.view.Dir)
 	for {
 		d.prompt()

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,27 +26,27 @@ func (v *victim) aim() aim {
 	if v.rng == nil || len(v.kills) >= maxKills {
 		return never
 	}
-	var a aim
+	a := aim{after: v.soon()}
 	if v.rng.IntN(3) == 0 {
 		a.all = v.files
 	}
-	choice := v.rng.IntN(10)
-	if v.hounded {
-		choice %= 3
+	if v.hounded && v.log != "" {
+		a.kind, a.runes = "session.", 1 // it recovers, gives up, or is set going again
+		return a
 	}
-	switch choice {
-	case 0, 1:
+	switch v.rng.IntN(10) {
+	case 0:
 		a.after = time.Duration(v.rng.Int64N(int64(startReach)))
+	case 1:
+		a.heads, a.after = filepath.Join(v.data, "heads"), 0
 	case 2, 3:
 		a.kind, a.runes = watched[v.rng.IntN(len(watched))], 1
-		a.after = v.soon()
 	case 4:
 		a.after = time.Duration(v.rng.Int64N(int64(wholeReach)))
 	case 5:
 		return never
 	default:
 		a.runes = 1 + v.rng.IntN(v.reach)
-		a.after = v.soon()
 	}
 	return a
 }

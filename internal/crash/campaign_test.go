@@ -21,6 +21,8 @@ const (
 	// What kills one conversation may take, and processes in all.
 	maxKills     = 10
 	maxProcesses = 60
+	// How many conversations there are to one that is driven into a crash loop.
+	houndedOneIn = 20
 )
 
 // campaign is what the lanes share.

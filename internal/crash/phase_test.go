@@ -110,7 +110,7 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 func (c *campaign) checkPhases(t *testing.T) {
 	t.Helper()
 	for _, p := range []string{
-		starting, opening, preparing, streaming, retrying, running, writing, recovering, leaving,
+		starting, opening, preparing, streaming, retrying, running, writing, recovering, suspending, leaving,
 	} {
 		if c.tally.phases[p] == 0 {
 			t.Errorf("no process was killed in the phase %q", p)

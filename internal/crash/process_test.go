@@ -50,8 +50,9 @@ func (r *run) String() string {
 
 // aim is the moment at which a process is to be killed.
 type aim struct {
-	runes int           // how many runes to wait for
-	kind  string        // of which kind; empty for any
+	heads string        // a file to wait for that grows with every synced write
+	runes int           // or how many runes to wait for
+	kind  string        // whose kind begins so
 	after time.Duration // and how long then
 	all   *workspace    // whose effect dies at the same moment; nil spares it
 }
@@ -90,6 +91,15 @@ func start(cmd *exec.Cmd, a aim) (*run, error) {
 	return r, err
 }
 
+// size is the length of a file, 0 if there is none.
+func size(name string) int64 {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // read collects what the process shows and closes hit at the rune aimed at.
 func (r *run) read(stdout io.Reader, a aim, hit chan<- struct{}) error {
 	const blockSize = 64 << 10
@@ -114,15 +124,25 @@ func (r *run) read(stdout io.Reader, a aim, hit chan<- struct{}) error {
 
 // shoot kills the process at the moment the aim says, unless it ends before.
 func (r *run) shoot(a aim, before string, hit <-chan struct{}, end <-chan error) error {
-	var moment <-chan time.Time
-	if a.runes == 0 && a.after >= 0 {
+	var moment, look <-chan time.Time
+	switch {
+	case a.heads != "":
+		const often = 100 * time.Microsecond
+		ticker := time.NewTicker(often)
+		defer ticker.Stop()
+		look = ticker.C
+	case a.runes == 0 && a.after >= 0:
 		moment = time.After(a.after)
 	}
-	patience := time.After(hangs)
+	was, patience := size(a.heads), time.After(hangs)
 	for {
 		select {
 		case err := <-end:
 			return err
+		case <-look:
+			if size(a.heads) > was {
+				look, moment = nil, time.After(a.after)
+			}
 		case <-hit:
 			hit, moment = nil, time.After(a.after)
 		case <-moment:

@@ -27,7 +27,7 @@ type victim struct {
 	runs  []*run
 	kills []bullet
 
-	hounded bool // killed so early each time that it gets nowhere
+	hounded bool // killed each time before it gets anywhere
 	unsaid  bool // it was killed between its beginning and its first message
 }
 
@@ -43,7 +43,7 @@ func (c *campaign) conversation(data string, rng *rand.Rand) (*victim, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &victim{campaign: c, rng: rng, data: filepath.Join(c.root, data), hounded: rng != nil && rng.IntN(8) == 0}
+	v := &victim{campaign: c, rng: rng, data: filepath.Join(c.root, data), hounded: rng != nil && rng.IntN(houndedOneIn) == 0}
 	v.files, err = makeWorkspace(dir)
 	return v, err
 }

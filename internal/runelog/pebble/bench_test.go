@@ -37,7 +37,7 @@ func BenchmarkAppend(b *testing.B) {
 			var took [3]time.Duration
 			done := 0
 			const rounds = 8
-			perRound := max(writers, b.N/rounds)
+			perRound := max(16*writers, b.N/rounds)
 			b.ResetTimer()
 			for done < b.N {
 				for i, step := range []func(writer int){whole, bare, file} {

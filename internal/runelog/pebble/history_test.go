@@ -16,7 +16,7 @@ import (
 	"stave/internal/runelog"
 )
 
-const memDir = "/home/data"
+const memDir = "/disk/data"
 
 // openMem opens a store on a file system in memory.
 func openMem(fs vfs.FS) (*Store, error) {

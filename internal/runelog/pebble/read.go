@@ -75,15 +75,24 @@ type cursor struct {
 	store *Store
 	st    *state
 	seq   uint64 // the last rune delivered
-	check *runelog.Checker
-	block block
-	runes []runelog.Rune // of the block
+
+	// Of the one who reads ahead:
+	check   *runelog.Checker
+	block   block
+	buffers [2][]runelog.Rune // one is delivered while the other is filled
+	turn    int
 }
 
 // block is a run of runes read at once; ends[i] is where rune i ends in bytes.
 type block struct {
 	bytes []byte
 	ends  []int
+}
+
+// part is a decoded block: sound runes, then perhaps damage.
+type part struct {
+	runes  []runelog.Rune
+	damage error
 }
 
 // run delivers runes up to the present head; it says false when the reader is
@@ -107,26 +116,49 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 	// A rune is delivered once its successor, or the head, has confirmed its
 	// hash: until then a damaged one could look sound.
 	var held runelog.Rune
-	for read := c.seq; read < head.Seq; {
-		if err := c.fill(ctx, read+1, head.Seq); err != nil {
-			return fail(err)
+	p, next := c.load(ctx, c.seq+1, head.Seq), (<-chan part)(nil)
+	for read := c.seq; ; p = <-next {
+		read += uint64(len(p.runes))
+		last := p.damage != nil || read >= head.Seq
+		if !last {
+			next = c.ahead(ctx, read+1, head.Seq)
 		}
-		runes, damage := runelog.DecodeBlock(c.runes[:0], c.block.bytes, c.block.ends, c.check)
-		for i := range runes {
+		for i := range p.runes {
 			if held.Seq != 0 && !c.deliver(ctx, &held, yield) {
 				return false
 			}
-			held = runes[i]
+			held = p.runes[i]
 		}
-		if damage != nil {
-			return fail(damage)
+		if last {
+			break
 		}
-		c.runes, read = runes, read+uint64(len(runes))
+	}
+	if p.damage != nil {
+		return fail(p.damage)
 	}
 	if held.Hash() != head.Hash {
 		return fail(runelog.Damaged(c.st.log, held.Seq, "its hash is not the head's"))
 	}
 	return c.deliver(ctx, &held, yield)
+}
+
+// load reads and checks a block.
+func (c *cursor) load(ctx context.Context, from, to uint64) part {
+	if err := c.fill(ctx, from, to); err != nil {
+		return part{damage: err}
+	}
+	c.turn = 1 - c.turn
+	runes, err := runelog.DecodeBlock(c.buffers[c.turn][:0], c.block.bytes, c.block.ends, c.check)
+	c.buffers[c.turn] = runes
+	return part{runes, err}
+}
+
+// ahead loads a block while the reader works on the one before. A reader that
+// leaves early leaves it behind; it ends by itself.
+func (c *cursor) ahead(ctx context.Context, from, to uint64) <-chan part {
+	loaded := make(chan part, 1)
+	go func() { loaded <- c.load(ctx, from, to) }()
+	return loaded
 }
 
 // start finds the hash the first rune must name.

@@ -20,7 +20,7 @@ type state struct {
 	log   string
 	users int // guarded by Store.mu
 
-	load   sync.Once
+	load   func()     // reads the log's head, once
 	writer sync.Mutex // serializes changes to the log
 
 	mu      sync.Mutex
@@ -47,37 +47,37 @@ func (s *Store) enter(ctx context.Context) error {
 
 func (s *Store) leave() { s.using.Done() }
 
-// acquire returns the state of a log; release gives it back. It does not keep
-// the store open: a reader may hold a state for as long as it likes.
+// acquire enters the store and returns the state of a log, whether it has runes
+// or not. The caller leaves the store, and releases the state.
 func (s *Store) acquire(ctx context.Context, log string) (*state, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if err := runelog.CheckName(log); err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.leave()
 	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed(s.dir)
+	}
+	s.using.Add(1)
 	st, ok := s.states[log]
 	if !ok {
 		st = &state{log: log, changed: make(chan struct{})}
+		st.load = sync.OnceFunc(func() { s.inspect(st) })
 		s.states[log] = st
 	}
 	st.users++
 	s.mu.Unlock()
-	st.load.Do(func() { s.inspect(st) })
+	st.load()
 	return st, nil
 }
 
-// change acquires a log, known or not, as its only writer and keeps the store
-// open until the caller is done.
+// change acquires a log as its only writer.
 func (s *Store) change(ctx context.Context, log string) (*state, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
 	st, err := s.acquire(ctx, log)
 	if err != nil {
-		s.leave()
 		return nil, err
 	}
 	st.writer.Lock()
@@ -108,12 +108,14 @@ func (st *state) unknown() bool {
 	return st.head.Seq == 0
 }
 
-// existing acquires a log that has runes.
+// existing returns the state of a log that has runes. It does not keep the store
+// open: a reader may hold a state for as long as it likes.
 func (s *Store) existing(ctx context.Context, log string) (*state, error) {
 	st, err := s.acquire(ctx, log)
 	if err != nil {
 		return nil, err
 	}
+	defer s.leave()
 	if err := st.present(); err != nil {
 		s.release(st)
 		return nil, err
