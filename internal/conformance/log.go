@@ -52,6 +52,7 @@ func Log(t *testing.T, open func(t *testing.T) runelog.Log, hooks LogHooks) {
 		{"blob limit", testBlobLimit},
 		{"large payload", testLargePayload},
 		{"archive", testArchive},
+		{"archive while reading", testArchiveWhileReading},
 		{"archive refused", testArchiveRefused},
 		{"import", testImport},
 		{"import refused", testImportRefused},

@@ -141,6 +141,38 @@ func testArchive(t *testing.T, s suite) {
 	}
 }
 
+// A reader that is under way when the log is archived gets the rest of it or is
+// told; the log is not taken for damaged.
+func testArchiveWhileReading(t *testing.T, s suite) {
+	l := s.new(t)
+	w := NewWriter(t, l, "conv_1")
+	for range 20 {
+		w.Append(t, Drafts(200)...)
+	}
+	w.Seal(t)
+	seen := uint64(0)
+	var last error
+	for r, err := range l.Read(t.Context(), "conv_1", 0) {
+		if last = err; err != nil {
+			break
+		}
+		if seen = r.Seq; seen == 1 {
+			if err := l.Archive(t.Context(), "conv_1"); err != nil {
+				t.Fatalf("archive: %v", err)
+			}
+		}
+	}
+	if last == nil && seen != 4001 || last != nil && !errors.Is(last, runelog.ErrArchived) {
+		t.Errorf("read ended at %d with %v", seen, last)
+	}
+	if err := l.Restore(t.Context(), "conv_1"); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	if n := len(ReadAll(t, l, "conv_1", 0)); n != 4001 {
+		t.Errorf("%d runes, want 4001", n)
+	}
+}
+
 func checkArchived(t *testing.T, l runelog.Log) {
 	t.Helper()
 	ctx := t.Context()

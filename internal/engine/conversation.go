@@ -26,16 +26,15 @@ type Begin struct {
 // Begin makes a new conversation, gives it its first message, and returns its log.
 func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
 	log := e.opt.NewID("conv")
-	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: session.Created{
-		ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config,
-	}}})
+	c := session.Created{ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config}
+	if b.Text != "" {
+		c.First = &session.First{Say: session.Say{Text: b.Text, Headless: b.Headless}, By: b.By}
+	}
+	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: c}})
 	if err != nil {
 		return "", fmt.Errorf("beginning a conversation: %w", err)
 	}
-	if b.Text == "" {
-		return log, nil
-	}
-	return log, e.Say(ctx, log, session.Say{Text: b.Text, Headless: b.Headless}, b.By)
+	return log, nil
 }
 
 // Say gives a conversation a message.

@@ -59,6 +59,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	actors map[string]*actor
+	failed map[string]error // why a log left memory, until it is opened again
 	closed bool
 }
 
@@ -77,7 +78,7 @@ func New(opt Options) *Engine {
 		opt.NewID = NewID
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Engine{opt: opt, ctx: ctx, cancel: cancel, actors: map[string]*actor{}}
+	return &Engine{opt: opt, ctx: ctx, cancel: cancel, actors: map[string]*actor{}, failed: map[string]error{}}
 }
 
 func setDefault[T comparable](p *T, v T) {
@@ -133,6 +134,9 @@ func (e *Engine) Settle(ctx context.Context, log string) (world.View, error) {
 	for {
 		a := e.peek(log)
 		if a == nil {
+			if err := e.failure(log); err != nil {
+				return world.View{}, err
+			}
 			return e.Look(ctx, log)
 		}
 		settled := make(chan error, 1)
@@ -174,6 +178,13 @@ func (e *Engine) peek(log string) *actor {
 	return e.actors[log]
 }
 
+// failure is why a log left memory, nil if it left at rest.
+func (e *Engine) failure(log string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed[log]
+}
+
 // open returns the log's actor, starting it if need be.
 func (e *Engine) open(log string, how opening) (*actor, error) {
 	e.mu.Lock()
@@ -185,6 +196,7 @@ func (e *Engine) open(log string, how opening) (*actor, error) {
 	if a == nil {
 		a = newActor(e, log, how)
 		e.actors[log] = a
+		delete(e.failed, log)
 		e.loops.Add(1)
 		go a.run()
 	}
@@ -201,6 +213,9 @@ func (e *Engine) leave(a *actor) bool {
 	}
 	if e.actors[a.log] == a {
 		delete(e.actors, a.log)
+		if a.broken != nil {
+			e.failed[a.log] = a.broken
+		}
 	}
 	close(a.left)
 	return true

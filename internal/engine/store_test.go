@@ -211,3 +211,22 @@ func TestManyWritersOneLog(t *testing.T) {
 	}
 	r.kinds(log)
 }
+func TestSettleAfterFailedWrite(t *testing.T) {
+	full := errors.New("no space left on device")
+	inner := memory.New()
+	store := &failing{Log: inner, err: full}
+	store.left.Store(4)
+	r := newRig(t, store, twoTools)
+	log, err := r.Begin(t.Context(), engine.Begin{Text: "hello", By: "user:t", Config: session.Config{Mode: "yolo", Dir: r.dir, Model: "script"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r.Live() > 0 { // the failing write is in a job, and its actor leaves
+		time.Sleep(time.Millisecond)
+	}
+	v, err := r.Settle(t.Context(), log)
+	t.Logf("jobs due %v, err %v", v.Jobs, err)
+	if !errors.Is(err, full) {
+		t.Error("a failed write was not told")
+	}
+}

@@ -106,6 +106,8 @@ func (l line) message(w *World, newest Path) (Message, error) {
 		switch key {
 		case "by":
 			m.By = value
+		case "first":
+			c.FieldByName("First").Set(reflect.ValueOf(&session.First{Say: session.Say{Text: value}, By: m.By}))
 		case "job":
 			m.Job = value
 		case "if_seq":

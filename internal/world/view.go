@@ -17,6 +17,7 @@ type View struct {
 	Mode      string            `json:"mode"`
 	Model     string            `json:"model"`
 	Dir       string            `json:"cwd"`
+	ReadOnly  bool              `json:"read_only,omitzero"`
 	Why       string            `json:"why,omitzero"` // of a suspension
 	SinceMs   int64             `json:"since_ms"`
 	Origin    *session.Origin   `json:"origin,omitzero"`
@@ -53,7 +54,8 @@ func (w *World) View() View {
 	root, _ := w.find(SessionPath)
 	v := View{
 		Log: w.log, Seq: w.seq, Title: s.Title, Mode: s.Config.Mode, Model: s.Config.Model, Dir: s.Config.Dir,
-		Why: s.Why, SinceMs: root.since, Origin: s.Config.Origin, Stats: s.Stats, Waiting: s.Waiting,
+		ReadOnly: s.Config.ReadOnly,
+		Why:      s.Why, SinceMs: root.since, Origin: s.Config.Origin, Stats: s.Stats, Waiting: s.Waiting,
 		Questions: w.Questions(), State: w.State(SessionPath),
 	}
 	if root.Instance != nil {

@@ -35,6 +35,12 @@ var wireList = []wire{
 	on[session.Created, agent.Spawn]("new root agent", func(_ *World, _ Path, e session.Created) []letter {
 		return to(RootPath, agent.Spawn{Spawning: agent.Spawning{AgentID: e.RootAgentID, Role: "root", Model: e.Config.Model}})
 	}),
+	on[session.Created, session.Say]("itself, if it begins with a message", func(_ *World, _ Path, e session.Created) []letter {
+		if e.First == nil {
+			return nil
+		}
+		return []letter{{path: SessionPath, cmd: e.First.Say, by: e.First.By}}
+	}),
 	on[agent.Ready, session.Activate]("session", func(_ *World, _ Path, e agent.Ready) []letter {
 		return to(SessionPath, session.Activate{AgentID: e.AgentID})
 	}),
@@ -94,7 +100,7 @@ var wireList = []wire{
 			return nil
 		}
 		// Or the interrupt below would call them cancelled.
-		lost := slices.DeleteFunc(w.paths("tool", ""), func(p Path) bool { return data[tool.Data](w, p).Repeatable() })
+		lost := slices.DeleteFunc(w.paths("tool", ""), func(p Path) bool { return data[tool.Data](w, p).Harmless() })
 		return toAll(lost, tool.Doubt{Known: "the process ended while it ran"})
 	}),
 	on[session.Suspended, turn.Interrupt]("every turn", func(w *World, _ Path, _ session.Suspended) []letter {

@@ -39,7 +39,7 @@ type (
 // Work is what a turn of this agent is to do.
 type Work struct {
 	Turn        int    `json:"turn"`
-	Text        string `json:"text"`
+	Text        string `json:"-"` // recorded as the turn's input
 	Mode        string `json:"mode"`
 	Message     uint64 `json:"message"`
 	MaxRequests int    `json:"max_requests,omitzero"`

@@ -143,7 +143,7 @@ func (d Data) proceed(s machine.State, c Proceed) ([]machine.Event, error) {
 		return nil, nil
 	}
 	w := d.Waiting[d.next()]
-	return one(TurnAdmitted{d.Stats.Turns + 1, w.Message, w.Text, w.Mode})
+	return one(TurnAdmitted{d.Stats.Turns + 1, w.Message, w.Mode, w.Text})
 }
 
 // next picks the waiting input to start with: what a stop cut off, then steers,

@@ -86,6 +86,12 @@ type Config struct {
 	History []model.Message `json:"history,omitzero"`
 }
 
+// First is the message a conversation begins with.
+type First struct {
+	Say
+	By string
+}
+
 // Origin names where a fork comes from.
 type Origin struct {
 	Log  string `json:"log"`
@@ -102,6 +108,9 @@ type (
 		Title          string `json:"title"`
 		Headless       bool   `json:"headless,omitzero"`
 		Config         Config `json:"config"`
+		// First feeds the wire that says it: a conversation and its first message
+		// are one batch, and the message is recorded once, as message_received.
+		First *First `json:"-"`
 	}
 	// Activated says that the root agent is ready.
 	Activated struct {
@@ -128,8 +137,9 @@ type (
 	TurnAdmitted struct {
 		Turn    int    `json:"turn"`
 		Message uint64 `json:"message"`
-		Text    string `json:"text"`
 		Mode    string `json:"mode"`
+		// Text is recorded with the message and again as the turn's input, not here.
+		Text string `json:"-"`
 	}
 	// TurnEnded closes a turn's books in the session.
 	TurnEnded struct {

@@ -60,6 +60,9 @@ type WhatHappened struct {
 
 const readOnly, idempotent = "read_only", "idempotent"
 
+// Harmless reports whether a run changes nothing, however it ends.
+func (d Data) Harmless() bool { return d.Call.Safety == readOnly }
+
 // Repeatable reports whether a lost run may simply be done again.
 func (d Data) Repeatable() bool { return d.Call.Safety == readOnly || d.Call.Safety == idempotent }
 

@@ -161,9 +161,9 @@ func (a *anchor) append(group []*write) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range group {
-		if w.head != nil {
-			a.note(*w.head)
-			a.pending = appendRecord(a.pending, *w.head)
+		if w.head.log != "" {
+			a.note(w.head)
+			a.pending = appendRecord(a.pending, w.head)
 		}
 	}
 	if a.writing {

@@ -10,7 +10,7 @@ import (
 )
 
 func anchorGroup(log string, seq uint64) []*write {
-	return []*write{{head: &anchorRecord{log: log, seq: seq, hash: runelog.Hash{byte(seq)}}}}
+	return []*write{{head: anchorRecord{log: log, seq: seq, hash: runelog.Hash{byte(seq)}}}}
 }
 
 func reopenAnchor(t *testing.T, fs vfs.FS) *anchor {

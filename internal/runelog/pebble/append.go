@@ -52,7 +52,7 @@ func (s *Store) putEntry(log string, e entry) error {
 	if err != nil {
 		return err
 	}
-	return s.commits.commit(batch, true, nil)
+	return s.commits.commit(batch, true, anchorRecord{})
 }
 
 // Append implements runelog.Log. The context is looked at before the write: once
@@ -79,7 +79,7 @@ func (s *Store) Append(ctx context.Context, b runelog.Batch) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
 	}
-	if err := s.commits.commit(batch, b.Sync, &anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
+	if err := s.commits.commit(batch, b.Sync, anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
 	}
 	st.set(next.head, next.status)
@@ -103,13 +103,15 @@ func (s *Store) checkBlobs(runes []runelog.Rune) error {
 
 // encodeBatch writes runes and, unless nil, the log's record into one batch.
 func (s *Store) encodeBatch(log string, runes []runelog.Rune, e *entry) (*pebble.Batch, error) {
-	var buf [512]byte // enough for most, so that they stay on the stack
-	record := buf[:0]
+	scratch := s.scratch.Get().(*[]byte)
+	defer s.scratch.Put(scratch)
+	record := (*scratch)[:0]
 	if e != nil {
 		var err error
 		if record, err = e.append(record); err != nil {
 			return nil, err
 		}
+		*scratch = record
 	}
 	const overhead = 32 // of one entry, besides name and value
 	size := overhead + len(log) + len(record)

@@ -139,7 +139,7 @@ func (s *Store) dropRunes(st *state) error {
 			return fmt.Errorf("build batch: %w", err)
 		}
 	}
-	if err := s.commits.commit(batch, true, nil); err != nil {
+	if err := s.commits.commit(batch, true, anchorRecord{}); err != nil {
 		return err
 	}
 	st.set(e.head, e.status)
@@ -228,7 +228,7 @@ func (b *refill) write(final *entry) error {
 	}
 	b.runes, b.size = b.runes[:0], 0
 	if final == nil {
-		return b.store.commits.commit(batch, false, nil)
+		return b.store.commits.commit(batch, false, anchorRecord{})
 	}
-	return b.store.commits.commit(batch, true, &anchorRecord{b.log, final.head.Seq, final.head.Hash})
+	return b.store.commits.commit(batch, true, anchorRecord{b.log, final.head.Seq, final.head.Hash})
 }

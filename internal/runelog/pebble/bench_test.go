@@ -227,7 +227,7 @@ func BenchmarkList(b *testing.B) {
 		}
 		batch, err := s.encodeBatch(log, nil, &e)
 		if err == nil {
-			err = s.commits.commit(batch, false, nil)
+			err = s.commits.commit(batch, false, anchorRecord{})
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -27,7 +27,7 @@ const lazySync = 100 * time.Millisecond
 type write struct {
 	batch *pebble.Batch
 	sync  bool
-	head  *anchorRecord // what the anchor learns once the change is durable
+	head  anchorRecord // what the anchor learns once the change is durable, if it names a log
 	done  chan error
 }
 
@@ -78,7 +78,7 @@ func (c *committer) close() {
 }
 
 // commit stores the batch, atomically, and closes it.
-func (c *committer) commit(batch *pebble.Batch, sync bool, head *anchorRecord) error {
+func (c *committer) commit(batch *pebble.Batch, sync bool, head anchorRecord) error {
 	defer c.writers.Add(-1)
 	w := c.pool.Get().(*write)
 	w.batch, w.sync, w.head = batch, sync, head
@@ -93,7 +93,7 @@ func (c *committer) commit(batch *pebble.Batch, sync bool, head *anchorRecord) e
 			err = batch.Close()
 		}
 	}
-	w.batch, w.head = nil, nil
+	w.batch = nil
 	c.pool.Put(w)
 	return err
 }

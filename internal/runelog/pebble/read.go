@@ -221,7 +221,7 @@ func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
 		return readError(c.st.log, from, err)
 	}
 	if len(c.block.ends) == 0 {
-		return runelog.Damaged(c.st.log, from, "the rune is missing")
+		return c.store.missing(c.st.log, from)
 	}
 	return nil
 }

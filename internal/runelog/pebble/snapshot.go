@@ -58,7 +58,7 @@ func (s *Store) SaveSnapshot(ctx context.Context, log string, snap runelog.Snaps
 		batch.Close()
 		return fmt.Errorf("save snapshot of %s: %w", log, err)
 	}
-	if err := s.commits.commit(batch, false, nil); err != nil {
+	if err := s.commits.commit(batch, false, anchorRecord{}); err != nil {
 		return fmt.Errorf("save snapshot of %s: %w", log, err)
 	}
 	return nil

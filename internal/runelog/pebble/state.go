@@ -252,13 +252,22 @@ func (s *Store) entry(log string) (entry, error) {
 func (s *Store) raw(log string, seq uint64) ([]byte, error) {
 	value, closer, err := s.db.Get(seqKey(runeTable, log, seq))
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, runelog.Damaged(log, seq, "the rune is missing")
+		return nil, s.missing(log, seq)
 	}
 	if err != nil {
 		return nil, readError(log, seq, err)
 	}
 	defer closer.Close()
 	return append([]byte(nil), value...), nil
+}
+
+// missing says why a rune is not there: the log may have been archived since the
+// reader began.
+func (s *Store) missing(log string, seq uint64) error {
+	if e, err := s.entry(log); err == nil && e.status.Archived {
+		return fmt.Errorf("%w: %s", runelog.ErrArchived, log)
+	}
+	return runelog.Damaged(log, seq, "the rune is missing")
 }
 
 // readError tells damage from a disk that does not answer.

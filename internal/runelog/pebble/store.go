@@ -46,6 +46,7 @@ type Store struct {
 	db      *pebble.DB
 	anchor  *anchor
 	temps   atomic.Uint64 // names of temporary files
+	scratch sync.Pool     // of *[]byte
 
 	commits *committer
 	closing chan struct{} // tells those who watch
@@ -82,6 +83,7 @@ func Open(dir string) (*Store, error) {
 func open(dir string, fs vfs.FS) (*Store, error) {
 	s := &Store{
 		dir: dir, fs: fs, breaker: newBreaker(), closing: make(chan struct{}), states: map[string]*state{},
+		scratch: sync.Pool{New: func() any { return new([]byte) }},
 	}
 	if err := s.prepare(); err != nil {
 		return nil, err

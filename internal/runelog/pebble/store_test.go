@@ -88,7 +88,7 @@ func TestLaterVersion(t *testing.T) {
 	batch, err := s.encodeBatch("conv_1", nil, &e)
 	if err == nil {
 		err = errors.Join(batch.Set(seqKey(runeTable, "conv_1", 3), future.Raw(), nil),
-			s.commits.commit(batch, true, &anchorRecord{"conv_1", 3, future.Hash()}))
+			s.commits.commit(batch, true, anchorRecord{"conv_1", 3, future.Hash()}))
 	}
 	if err != nil {
 		t.Fatal(err)
