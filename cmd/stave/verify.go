@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,10 +34,6 @@ func (a *app) verify(ctx context.Context, h *host, names []string) error {
 	faults := 0
 	for _, m := range metas {
 		proof, err := engine.Verify(ctx, h.log, m.Log)
-		if errors.Is(err, runelog.ErrArchived) {
-			a.note("%s is archived; it was checked when it was, and `%s` checks it again", m.Log, a.command("restore %s", m.Log))
-			continue
-		}
 		if err != nil {
 			faults++
 		}

@@ -191,9 +191,37 @@ func checkArchived(t *testing.T, l runelog.Log) {
 	if head, err := l.Head(ctx, "conv_1"); err != nil || head.Seq != 1507 {
 		t.Errorf("head %+v, %v; want seq 1507", head, err)
 	}
+	checkOpenArchive(t, l)
 	if metas := collect(t, l); len(metas) != 2 {
 		t.Errorf("%d logs listed, want 2", len(metas))
 	}
+}
+
+// checkOpenArchive reads the archive where it lies.
+func checkOpenArchive(t *testing.T, l runelog.Log) {
+	t.Helper()
+	f, err := l.OpenArchive(t.Context(), "conv_1")
+	if err != nil {
+		t.Fatalf("open archive: %v", err)
+	}
+	defer f.Close()
+	segment, err := runelog.ReadSegment(f)
+	if err != nil {
+		t.Fatalf("read archive: %v", err)
+	}
+	defer segment.Close()
+	n := 0
+	for _, err := range segment.Runes() {
+		if err != nil {
+			t.Fatalf("read archive: %v", err)
+		}
+		n++
+	}
+	if n != 1507 {
+		t.Errorf("%d runes in the archive, want 1507", n)
+	}
+	_, err = l.OpenArchive(t.Context(), "conv_nobody")
+	wantErr(t, "open archive of nothing", err, runelog.ErrNotFound)
 }
 
 func testArchiveRefused(t *testing.T, s suite) {

@@ -3,7 +3,9 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 
 	"stave/internal/runelog"
 	"stave/internal/world"
@@ -29,13 +31,14 @@ func Verify(ctx context.Context, l runelog.Log, log string) (Proof, error) {
 	if err != nil {
 		return Proof{}, err
 	}
-	snap, hasSnap, err := l.Snapshot(ctx, log, 0)
+	runes, snap, hasSnap, done, err := source(ctx, l, log)
 	if err != nil {
 		return Proof{}, err
 	}
+	defer done()
 	w := world.New(log)
 	var last runelog.Hash
-	for r, err := range l.Read(ctx, log, 0) {
+	for r, err := range runes {
 		if err != nil {
 			return Proof{}, err
 		}
@@ -53,6 +56,25 @@ func Verify(ctx context.Context, l runelog.Log, log string) (Proof, error) {
 		return Proof{}, fmt.Errorf("log %s: it ends at rune %d, its head says %d: %w", log, w.Seq(), head.Seq, runelog.ErrCorrupt)
 	}
 	return Proof{log, w.Seq(), last.String(), string(w.State(world.SessionPath))}, nil
+}
+
+// source returns a log's runes, from its archive if it has one, and its newest
+// snapshot.
+func source(ctx context.Context, l runelog.Log, log string) (runes iter.Seq2[runelog.Rune, error], s runelog.Snapshot, hasSnap bool, done func(), err error) {
+	f, err := l.OpenArchive(ctx, log)
+	if errors.Is(err, runelog.ErrNotArchived) {
+		s, hasSnap, err = l.Snapshot(ctx, log, 0)
+		return l.Read(ctx, log, 0), s, hasSnap, func() {}, err
+	}
+	if err != nil {
+		return nil, s, false, nil, err
+	}
+	segment, err := runelog.ReadSegment(f)
+	if err != nil {
+		f.Close()
+		return nil, s, false, nil, fmt.Errorf("archive of %s: %w", log, err)
+	}
+	return segment.Runes(), s, false, func() { segment.Close(); f.Close() }, nil
 }
 
 func sameSnapshot(w *world.World, s runelog.Snapshot, hash runelog.Hash) error {

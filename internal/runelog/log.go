@@ -107,6 +107,9 @@ type Log interface {
 	// listed. Restore brings an archived log back from there.
 	Archive(ctx context.Context, log string) error
 	Restore(ctx context.Context, log string) error
+	// OpenArchive opens the segment file of an archived log, to check or copy it
+	// where it lies; ErrNotArchived for any other.
+	OpenArchive(ctx context.Context, log string) (io.ReadCloser, error)
 	// Import adds a log from a segment stream (export format), checked whole
 	// before any of it is visible, and returns its name.
 	Import(ctx context.Context, r io.Reader) (string, error)

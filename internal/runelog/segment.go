@@ -55,8 +55,31 @@ func Export(ctx context.Context, l Log, log string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	if meta.Archived {
+		return exportArchive(ctx, l, log, w)
+	}
 	if _, err := WriteSegment(w, meta, l.Read(ctx, log, 0)); err != nil {
 		return fmt.Errorf("export %s: %w", log, err)
+	}
+	return nil
+}
+
+// exportArchive checks the segment while it copies it.
+func exportArchive(ctx context.Context, l Log, log string, w io.Writer) error {
+	f, err := l.OpenArchive(ctx, log)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer f.Close()
+	segment, err := ReadSegment(io.TeeReader(f, w))
+	if err != nil {
+		return fmt.Errorf("export %s: %w", log, err)
+	}
+	defer segment.Close()
+	for _, err := range segment.Runes() {
+		if err != nil {
+			return fmt.Errorf("export %s: %w", log, err)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,20 @@ func (s *Store) Archive(ctx context.Context, log string) error {
 	return nil
 }
 
+// OpenArchive implements runelog.Log.
+func (s *Store) OpenArchive(ctx context.Context, log string) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec, err := s.find(ctx, log)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec.archive == nil:
+		return nil, fmt.Errorf("open archive of %s: %w", log, runelog.ErrNotArchived)
+	}
+	return io.NopCloser(bytes.NewReader(rec.archive)), nil
+}
+
 // Restore implements runelog.Log.
 func (s *Store) Restore(ctx context.Context, log string) error {
 	s.mu.Lock()

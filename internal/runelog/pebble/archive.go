@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -69,6 +70,23 @@ func (s *Store) archive(ctx context.Context, st *state) error {
 		return err
 	}
 	return s.dropRunes(st)
+}
+
+// OpenArchive implements runelog.Log.
+func (s *Store) OpenArchive(ctx context.Context, log string) (io.ReadCloser, error) {
+	st, err := s.existing(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(st)
+	if _, status, _ := st.view(); !status.Archived {
+		return nil, fmt.Errorf("open archive of %s: %w", log, runelog.ErrNotArchived)
+	}
+	f, err := s.fs.Open(s.segmentPath(log))
+	if err != nil {
+		return nil, fmt.Errorf("open archive of %s: %w", log, err)
+	}
+	return f, nil
 }
 
 func (s *Store) writeSegment(ctx context.Context, log, temp string) error {
