@@ -16,18 +16,22 @@ import (
 // shownLine bounds a line of progress, in characters.
 const shownLine = 120
 
+// maxPartial bounds what is kept of a line that does not end.
+const maxPartial = 4 << 10
+
 // progress shows runes to a person: the answer on standard output, what happens
 // on the way on standard error.
 type progress struct {
 	*console
 	calls    map[string]string // what each open call does
+	partial  map[string]string // what each printed after its last newline
 	clean    cleaner           // of the answer that streams
 	streamed bool              // some of the present answer is on the screen
 	midLine  bool              // and it does not end with a newline
 }
 
 func newProgress(c *console, v world.View) *progress {
-	p := &progress{console: c, calls: map[string]string{}}
+	p := &progress{console: c, calls: map[string]string{}, partial: map[string]string{}}
 	for _, m := range v.Machines {
 		if m.Machine == "tool" {
 			p.calls[m.Path.Name()] = cut(visible(m.Detail), briefArgs)
@@ -52,12 +56,12 @@ func (p *progress) show(r runelog.Rune, e any) {
 			p.step(dim, "turn %d (%s)", e.Number, e.Input.Mode)
 		}
 	default:
-		p.showTurn(e)
+		p.showTurn(r, e)
 		p.showTool(r, e)
 	}
 }
 
-func (p *progress) showTurn(e any) {
+func (p *progress) showTurn(r runelog.Rune, e any) {
 	switch e := e.(type) {
 	case turn.AssistantDelta:
 		p.stream(e.Content)
@@ -74,7 +78,9 @@ func (p *progress) showTurn(e any) {
 	case turn.Completed:
 		p.answer(e.FinalOutput)
 	case turn.Interrupted:
-		p.answer(e.PartialOutput)
+		if !p.outTTY || r.From == "streaming" { // else it was shown before the tools ran
+			p.answer(e.PartialOutput)
+		}
 		p.step(yellow, "turn interrupted: %s", line(e.Reason, shownLine))
 	case turn.Error:
 		p.endLine()
@@ -96,6 +102,8 @@ func (p *progress) showTool(r runelog.Rune, e any) {
 		}
 	case tool.Denied:
 		p.step(red, "  denied by %s", line(e.By, shownLine))
+	case tool.Progress:
+		p.output(e)
 	case tool.Restarted:
 		p.step(yellow, "  again, attempt %d: %s", e.Attempt, line(e.Why, shownLine))
 	case tool.OutcomeUnknown:
@@ -105,7 +113,22 @@ func (p *progress) showTool(r runelog.Rune, e any) {
 	}
 }
 
+// output passes on what a running call prints, a line at a time, if somebody is
+// looking.
+func (p *progress) output(e tool.Progress) {
+	if !p.attended {
+		return
+	}
+	lines := strings.Split(p.partial[e.CallID]+e.Chunk, "\n")
+	last := len(lines) - 1
+	for _, text := range lines[:last] {
+		p.step(dim, "  │ %s", cut(safe(text), shownLine))
+	}
+	p.partial[e.CallID] = cut(lines[last], maxPartial)
+}
+
 func (p *progress) result(e tool.Result) {
+	delete(p.partial, e.CallID)
 	name, _, _ := strings.Cut(p.calls[e.CallID], " ")
 	delete(p.calls, e.CallID)
 	if e.Status == tool.Success {
