@@ -211,6 +211,7 @@ func TestManyWritersOneLog(t *testing.T) {
 	}
 	r.kinds(log)
 }
+
 func TestSettleAfterFailedWrite(t *testing.T) {
 	full := errors.New("no space left on device")
 	inner := memory.New()

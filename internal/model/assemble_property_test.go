@@ -89,7 +89,8 @@ func eventsOf(data []byte) []Event {
 		data = data[end:]
 		events = append(events, []Event{
 			text(content), itemDone(), think(content), seal(content), calls(content, content),
-			done(StopReason(content)), used(int64(end)-5, 1<<60), {Text: content, Reasoning: &Reasoning{Text: content}},
+			done(StopReason(content)), used(int64(end)-5, 1<<60),
+			{Text: content, Reasoning: &Reasoning{Text: content}},
 		}[kind])
 	}
 	return events

@@ -71,6 +71,7 @@ var guards = []struct {
 
 	// The session.
 	{"INV-SESSION-FIRST", "a log begins with session.created", "", []forged{{path: "agent:root", kind: "agent.spawning", arrow: ">spawning", payload: `{"agent_id":"x"}`}}},
+	{"INV-SESSION-FIRST session.created", "a log has one session", "", []forged{{path: "session:2", kind: "session.created", arrow: ">created", payload: `{"conversation_id":"c","root_agent_id":"a"}`}}},
 	{"INV-SESSION-FIRST session.created", "a log has one session", "session create", []forged{{path: "session:2", kind: "session.created", arrow: ">created", payload: `{"conversation_id":"c","root_agent_id":"a"}`}}},
 	{"", "a conversation needs its id", "", []forged{{path: "session", kind: "session.created", arrow: ">created", payload: `{"conversation_id":"c"}`}}},
 	{"", "message 3 after 1", talking, []forged{{path: "session", kind: "session.message_received", arrow: "active>active", payload: `{"message":3}`}}},

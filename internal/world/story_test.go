@@ -203,8 +203,12 @@ func (s *story) outstanding() string {
 		}
 		fmt.Fprintf(&b, "ask %s %s (%s)%s\n", short(string(q.Path)), q.Kind, strings.Join(q.Choices, ", "), until)
 	}
-	if b.Len() == 0 {
-		return "nothing is due: the session is " + string(s.State(SessionPath)) + "\n"
+	if b.Len() > 0 {
+		return b.String()
 	}
-	return b.String()
+	state := string(s.State(SessionPath))
+	if state == "suspended" {
+		state += " for " + s.Session().Why
+	}
+	return "nothing is due: the session is " + state + "\n"
 }

@@ -34,7 +34,7 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 	case Resumed:
 		d.Headless = e.Headless
 	case Unsuspended:
-		d.Headless, d.Failures, d.Crashes = e.Headless, 0, 0
+		d.Headless, d.Failures, d.Crashes, d.Why = e.Headless, 0, 0, ""
 	case Recovered:
 		d.Crashes, d.Headless = e.InARow, e.Headless
 	case Suspended:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"stave/internal/machine"
 )
 
 // TestNext shows the order of waiting work: what was cut off, steers, the queue;
@@ -15,6 +17,7 @@ func TestNext(t *testing.T) {
 		{"queue steer", "1"},
 		{"queue steer steer", "1"},
 		{"steer queue continue", "2"},
+		{"continue steer", "0"},
 		{"queue steer continue steer", "2"},
 	} {
 		var d Data
@@ -52,6 +55,13 @@ func TestChildrensTurnsAreCounted(t *testing.T) {
 	d, err := Data{Running: true, Failures: 1}.ended(TurnEnded{Outcome: "error", Calls: 2})
 	if err != nil || !d.Running || d.Failures != 1 || d.Stats.Calls != 2 {
 		t.Errorf("a child's turn ended the root's: %+v, %v", d, err)
+	}
+}
+
+func TestUnsuspendForgets(t *testing.T) {
+	d, err := evolve(Data{Failures: 5, Crashes: 3, Why: CrashLoop}, machine.Arrow{}, Unsuspended{})
+	if err != nil || d.Failures != 0 || d.Crashes != 0 || d.Why != "" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

@@ -35,10 +35,13 @@ func TestEveryStatusHasItsEnd(t *testing.T) {
 	}
 }
 
-func TestRepeatable(t *testing.T) {
-	for safety, want := range map[string]bool{"read_only": true, "idempotent": true, "side_effect": false, "": false, "harmless": false} {
-		if got := (Data{Call: Call{Safety: safety}}).Repeatable(); got != want {
-			t.Errorf("%q: %t", safety, got)
+func TestSafety(t *testing.T) {
+	for safety, want := range map[string][2]bool{
+		"read_only": {true, true}, "idempotent": {false, true}, "side_effect": {false, false}, "": {false, false}, "nice": {false, false},
+	} {
+		d := Data{Call: Call{Safety: safety}}
+		if got := [2]bool{d.Harmless(), d.Repeatable()}; got != want {
+			t.Errorf("%q: harmless and repeatable %v", safety, got)
 		}
 	}
 }

@@ -31,6 +31,8 @@ const (
 	memTableSize = 4 << 20
 	cacheSize    = 8 << 20
 	maxOpenFiles = 256
+	// tableBlock is large because logs are read from some rune on, seldom at one.
+	tableBlock = 32 << 10
 )
 
 // grace is how long a broken store may take to open or close before it is
@@ -146,7 +148,7 @@ func (s *Store) checkPresence() error {
 }
 
 func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
-	return &pebble.Options{
+	options := &pebble.Options{
 		FS:                          fs,
 		CacheSize:                   cacheSize,
 		MemTableSize:                memTableSize,
@@ -161,6 +163,10 @@ func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
 			DataCorruption: func(pebble.DataCorruptionInfo) {},
 		},
 	}
+	for i := range options.Levels {
+		options.Levels[i].BlockSize = tableBlock
+	}
+	return options
 }
 
 // openPebble opens the store and turns a panic, or a wait that a failed disk
