@@ -69,12 +69,13 @@ replies:
   - {times: %d, calls: [{tool: Bash, args: {command: "true"}}]}
   - text: done
 `, rounds))
+	data := usedData(b, stave)
 	for b.Loop() {
 		var ours, synced, bare []time.Duration
 		var memory []int64
 		for i := range repeats {
 			dir := b.TempDir()
-			took, rss := clock(b, stave, "ask", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
+			took, rss := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
 			ours, memory = append(ours, took), append(memory, rss)
 			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync")
 			synced = append(synced, took)
@@ -93,22 +94,36 @@ replies:
 // answer causes, as a reader of --json sees it: the request came before that.
 func BenchmarkStart(b *testing.B) {
 	stave := build(b, "stave/cmd/stave")
-	script := scriptFile(b, "replies:\n  - text: hello\n")
+	script := scriptFile(b, hello)
+	data := usedData(b, stave)
 	for b.Loop() {
-		var first, whole []time.Duration
-		for range repeats {
-			f, w := firstAnswer(b, stave, script)
+		var first, whole, virgin []time.Duration
+		for i := range repeats {
+			f, w := firstAnswer(b, stave, script, data)
 			first, whole = append(first, f), append(whole, w)
+			f, _ = firstAnswer(b, stave, script, filepath.Join(b.TempDir(), fmt.Sprint(i)))
+			virgin = append(virgin, f)
 		}
 		b.ReportMetric(ms(median(first)), "first-answer-ms")
 		b.ReportMetric(ms(median(whole)), "whole-run-ms")
+		b.ReportMetric(ms(median(virgin)), "new-directory-ms")
 	}
 }
 
-func firstAnswer(b *testing.B, stave, script string) (first, whole time.Duration) {
+const hello = "replies:\n  - text: hello\n"
+
+// usedData returns a data directory as a person has it: one that exists.
+func usedData(b *testing.B, stave string) string {
+	b.Helper()
+	data := filepath.Join(b.TempDir(), "data")
+	clock(b, stave, "ask", "--data", data, "--cwd", b.TempDir(), "--headless", "--model", "script:"+scriptFile(b, hello), "go")
+	return data
+}
+
+func firstAnswer(b *testing.B, stave, script, data string) (first, whole time.Duration) {
 	b.Helper()
 	dir := b.TempDir()
-	cmd := exec.Command(stave, "ask", "--json", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
+	cmd := exec.Command(stave, "ask", "--json", "--data", data, "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -136,10 +151,10 @@ func firstAnswer(b *testing.B, stave, script string) (first, whole time.Duration
 func BenchmarkDeltas(b *testing.B) {
 	stave := build(b, "stave/cmd/stave")
 	many := scriptFile(b, fmt.Sprintf("replies:\n  - {text: %q, chunk: 4}\n", bytes.Repeat([]byte("abc "), 10_000)))
-	one := scriptFile(b, "replies:\n  - text: hello\n")
+	one := scriptFile(b, hello)
+	data := usedData(b, stave)
 	run := func(script string) time.Duration {
-		dir := b.TempDir()
-		took, _ := clock(b, stave, "ask", "--data", filepath.Join(dir, "data"), "--cwd", dir, "--headless", "--model", "script:"+script, "go")
+		took, _ := clock(b, stave, "ask", "--data", data, "--cwd", b.TempDir(), "--headless", "--model", "script:"+script, "go")
 		return took
 	}
 	for b.Loop() {
