@@ -150,10 +150,11 @@ func (e *Engine) proposals(calls []model.RawCall) []turn.Proposal {
 type gatherer struct {
 	tell func(machine.Command) error
 
-	mu    sync.Mutex
-	held  turn.Delta
-	timer *time.Timer
-	err   error
+	mu     sync.Mutex
+	held   turn.Delta
+	inItem bool // some of the present item was passed on
+	timer  *time.Timer
+	err    error
 }
 
 func (g *gatherer) add(d model.Delta) error {
@@ -188,11 +189,14 @@ func (g *gatherer) flush() {
 	}
 	d := g.held
 	g.held = turn.Delta{}
-	if d.Text == "" && d.Reasoning == "" {
-		g.err = g.tell(turn.Boundary{}) // nothing to record, but a stop may be waiting for this
-		return
+	switch empty := d.Text == "" && d.Reasoning == ""; {
+	case !empty:
+		g.err = g.tell(d)
+		g.inItem = !d.ItemDone
+	case g.inItem: // nothing to record, but a stop may be waiting for this
+		g.err = g.tell(turn.Boundary{})
+		g.inItem = false
 	}
-	g.err = g.tell(d)
 }
 
 func (g *gatherer) close() error {

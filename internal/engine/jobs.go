@@ -98,24 +98,26 @@ func (a *actor) start(j world.Job) {
 		defer a.e.jobs.Done()
 		defer cancel()
 		err := supervise(func() error { return work(ctx, tell) })
-		if ctx.Err() == nil {
-			// A job that ended without a result must not leave its machine waiting.
-			if err == nil {
-				err = errors.New("the job ended without a result")
-			}
-			_ = tell.do(context.WithoutCancel(ctx), crash(j, err))
-		}
-		_ = a.do(context.Background(), func(a *actor) error { a.done(r); return nil })
+		cut := ctx.Err() != nil
+		_ = a.do(context.Background(), func(a *actor) error { a.done(r, err, cut); return nil })
 	}()
 }
 
-// done forgets a finished job.
-func (a *actor) done(r *running) {
+// done forgets a finished job. One that was not cut off and ended without a
+// result must not leave its machine waiting.
+func (a *actor) done(r *running, err error, cut bool) {
 	r.limit.Stop()
-	if a.running[r.job.Path] == r {
-		delete(a.running, r.job.Path)
-		a.reconcile([]world.Path{r.job.Path})
+	if a.running[r.job.Path] != r {
+		return
 	}
+	delete(a.running, r.job.Path)
+	if due, ok := a.world.JobAt(r.job.Path); ok && due.ID == r.job.ID && !cut && a.broken == nil {
+		if err == nil {
+			err = errors.New("the job ended without a result")
+		}
+		_, _ = a.handle(a.e.ctx, world.Message{Path: r.job.Path, Command: crash(r.job, err), By: author(r.job), Job: r.job.ID})
+	}
+	a.reconcile([]world.Path{r.job.Path})
 }
 
 // supervise turns a panic into an error.

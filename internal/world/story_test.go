@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"stave/internal/machine"
+	"stave/internal/machine/tool"
 	"stave/internal/runelog"
 )
 
@@ -194,7 +195,11 @@ func matters(payload []byte) string {
 func (s *story) outstanding() string {
 	var b strings.Builder
 	for _, j := range s.Jobs() {
-		fmt.Fprintf(&b, "due %s %s\n", short(j.ID), machine.Verb(j.Work))
+		fmt.Fprintf(&b, "due %s %s", short(j.ID), machine.Verb(j.Work))
+		if run, ok := j.Work.(tool.RunTool); ok && run.Intent != nil {
+			fmt.Fprintf(&b, " intent=%s", run.Intent)
+		}
+		b.WriteByte('\n')
 	}
 	for _, q := range s.Questions() {
 		until := ""

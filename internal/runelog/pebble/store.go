@@ -31,6 +31,9 @@ const (
 	memTableSize = 4 << 20
 	cacheSize    = 8 << 20
 	maxOpenFiles = 256
+	// compactAfter is how many small tables may pile up: each short command leaves
+	// one, and should not have to tidy up after the few before it.
+	compactAfter = 16
 	// tableBlock is large because logs are read from some rune on, seldom at one.
 	tableBlock = 32 << 10
 )
@@ -154,6 +157,8 @@ func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
 		MemTableSize:                memTableSize,
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                maxOpenFiles,
+		L0CompactionThreshold:       compactAfter,
+		L0StopWritesThreshold:       4 * compactAfter,
 		FormatMajorVersion:          pebble.FormatWALSyncChunks,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 		Logger:                      quietLogger{b},
