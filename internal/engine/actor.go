@@ -214,11 +214,7 @@ func (a *actor) write(ctx context.Context, m world.Message) (written, error) {
 	}
 	a.world.Commit(change)
 	for _, t := range a.transcripts {
-		for _, r := range change.Runes {
-			if err := t.Add(r); err != nil {
-				return written{}, fmt.Errorf("log %s: %w", a.log, err)
-			}
-		}
+		t.Hear(change)
 	}
 	a.saveSnapshot(a.e.opt.SnapshotEvery)
 	return written{stamped, change.Touched()}, nil

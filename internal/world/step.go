@@ -18,6 +18,8 @@ type Change struct {
 	Sync  bool           // must be durable before it is acted upon
 	Seal  bool           // the log takes nothing after this
 	next  *World         // only what changed
+
+	events []machine.Event // what each rune records
 }
 
 // Meta returns what a listing shows once the change is written.
@@ -122,7 +124,7 @@ func (c *Change) record(l letter, mv machine.Move, m Message) (runelog.Rune, err
 	if !l.wired() {
 		r.Job = m.Job
 	}
-	c.Runes = append(c.Runes, r)
+	c.Runes, c.events = append(c.Runes, r), append(c.events, mv.Event)
 	lazy, ok := mv.Event.(interface{ Lazy() bool })
 	c.Sync = c.Sync || !ok || !lazy.Lazy()
 	c.Seal = c.Seal || mv.Kind == "session.closed"

@@ -44,6 +44,16 @@ func (t *Transcript) Add(r runelog.Rune) error {
 	return nil
 }
 
+// Hear takes the runes of a change, as Add would one by one.
+func (t *Transcript) Hear(c *Change) {
+	for i, r := range c.Runes {
+		t.seq = r.Seq
+		if p := Path(r.Path); told[r.Kind] && (p.under(t.agent) || p == SessionPath) {
+			t.tell(c.events[i])
+		}
+	}
+}
+
 // told lists the kinds a transcript is made of. Deltas are not: the whole
 // answer follows them, and what a failed attempt said is void.
 var told = map[string]bool{

@@ -82,7 +82,7 @@ func (s *Store) Append(ctx context.Context, b runelog.Batch) error {
 	if err := s.commits.commit(batch, b.Sync, anchorRecord{b.Log, next.head.Seq, next.head.Hash}); err != nil {
 		return fmt.Errorf("append to %s: %w", b.Log, err)
 	}
-	st.set(next.head, next.status)
+	st.append(next.head, next.status, b.Runes)
 	return nil
 }
 

@@ -14,6 +14,9 @@ import (
 // works on a block, so slow readers hold up nothing.
 const blockSize = 64 << 10
 
+// usualRune is about the size of one, to make room for a few.
+const usualRune = 512
+
 // Read implements runelog.Log.
 func (s *Store) Read(ctx context.Context, log string, after uint64) iter.Seq2[runelog.Rune, error] {
 	return func(yield func(runelog.Rune, error) bool) {
@@ -43,6 +46,8 @@ func (s *Store) Watch(ctx context.Context, log string, after uint64) iter.Seq2[r
 			return
 		}
 		defer s.release(st)
+		st.watch(1)
+		defer st.watch(-1)
 		quiet := func(r runelog.Rune, err error) bool {
 			return (err == nil || ctx.Err() == nil) && yield(r, err)
 		}
@@ -110,6 +115,9 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 	if status.Archived {
 		return fail(fmt.Errorf("%w: %s", runelog.ErrArchived, c.st.log))
 	}
+	if fresh := c.st.after(c.seq); fresh != nil {
+		return c.deliverFresh(ctx, fresh, yield)
+	}
 	if err := c.start(ctx); err != nil {
 		return fail(err)
 	}
@@ -140,6 +148,18 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 		return fail(runelog.Damaged(c.st.log, held.Seq, "its hash is not the head's"))
 	}
 	return c.deliver(ctx, &held, yield)
+}
+
+// deliverFresh passes on runes that were checked when they were appended.
+func (c *cursor) deliverFresh(ctx context.Context, fresh []runelog.Rune, yield func(runelog.Rune, error) bool) bool {
+	for _, r := range fresh {
+		hash := r.Hash()
+		if !c.deliver(ctx, &r, yield) {
+			return false
+		}
+		c.check = runelog.NewChecker(c.st.log, runelog.Head{Seq: r.Seq, Hash: hash})
+	}
+	return true
 }
 
 // load reads and checks a block.
@@ -205,7 +225,8 @@ func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
 		}
 	}()
 	// Runes keep pointing into the block, so each block is new.
-	c.block.bytes, c.block.ends = make([]byte, 0, blockSize), c.block.ends[:0]
+	size := min(blockSize, int(to-from+1)*usualRune)
+	c.block.bytes, c.block.ends = make([]byte, 0, size), c.block.ends[:0]
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -29,7 +30,13 @@ type state struct {
 	fault   error // why the log cannot be trusted, nil if it can
 	changed chan struct{}
 	waiting bool // somebody waits for changed
+
+	watchers int
+	fresh    []runelog.Rune // the newest, for those who watch: they need not be read back
 }
+
+// maxFresh is how many of the newest runes a watched log keeps at hand.
+const maxFresh = 16
 
 // enter keeps Pebble open until the caller leaves.
 func (s *Store) enter(ctx context.Context) error {
@@ -162,6 +169,37 @@ func (st *state) set(head runelog.Head, status runelog.Status) {
 		close(st.changed)
 		st.changed, st.waiting = make(chan struct{}), false
 	}
+}
+
+// append publishes new runes to readers.
+func (st *state) append(head runelog.Head, status runelog.Status, runes []runelog.Rune) {
+	st.mu.Lock()
+	if st.watchers > 0 {
+		all := append(slices.Clip(st.fresh), runes...) // readers hold the old one
+		st.fresh = all[max(0, len(all)-maxFresh):]
+	}
+	st.mu.Unlock()
+	st.set(head, status)
+}
+
+// watch counts one more, or less, of those who watch.
+func (st *state) watch(more int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.watchers += more; st.watchers == 0 {
+		st.fresh = nil
+	}
+}
+
+// after returns the runes between seq and the head, if all of them are at hand.
+func (st *state) after(seq uint64) []runelog.Rune {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	have := len(st.fresh)
+	if have == 0 || st.fresh[have-1].Seq != st.head.Seq || st.fresh[0].Seq > seq+1 {
+		return nil
+	}
+	return st.fresh[have-int(st.head.Seq-seq):]
 }
 
 // wait returns the channel that is closed at the next change, or nil if the log
