@@ -283,7 +283,7 @@ func (n ending) err(a *app) error {
 			return fmt.Errorf("%w: the turn used all its model requests (--max-turns); `%s` goes on", errBudget, a.command("send %s TEXT", log))
 		}
 	case turn.Interrupted:
-		if e.Reason == "interrupt" {
+		if strings.HasPrefix(e.Reason, "interrupt") {
 			return fmt.Errorf("%w: what was said so far is kept; `%s` goes on", errInterrupted, a.command("send %s TEXT", log))
 		}
 	}

@@ -57,7 +57,8 @@ type (
 	Boundary struct{}
 	// Interrupt stops the turn now.
 	Interrupt struct {
-		Reason string `json:"reason,omitzero"`
+		Note   string `json:"note,omitzero"` // a person's words
+		Reason string `json:"-"`             // the runtime's: the session goes by it
 	}
 	// Steer stops the turn at the next safe boundary; the new input follows.
 	Steer struct{}

@@ -121,10 +121,13 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 }
 
 func (i Interrupt) reason() string {
-	if i.Reason == "" {
-		return "interrupt"
+	switch {
+	case i.Reason != "":
+		return i.Reason
+	case i.Note != "":
+		return "interrupt: " + i.Note
 	}
-	return i.Reason
+	return "interrupt"
 }
 
 func (d Data) stop(s Stop, reason, message string) ([]machine.Event, error) {

@@ -12,7 +12,7 @@ import (
 
 // blockSize is how much is read at once. No iterator stays open while a reader
 // works on a block, so slow readers hold up nothing.
-const blockSize = 64 << 10
+const blockSize = 128 << 10
 
 // usualRune is about the size of one, to make room for a few.
 const usualRune = 512
@@ -81,10 +81,9 @@ type cursor struct {
 	st    *state
 	seq   uint64 // the last rune delivered
 
-	// Of the one who reads ahead:
+	// Of the one who checks:
 	check   *runelog.Checker
-	block   block
-	buffers [2][]runelog.Rune // one is delivered while the other is filled
+	buffers [3][]runelog.Rune // one is delivered, one waits, one is filled
 	turn    int
 }
 
@@ -92,6 +91,7 @@ type cursor struct {
 type block struct {
 	bytes []byte
 	ends  []int
+	err   error
 }
 
 // part is a decoded block: sound runes, then perhaps damage.
@@ -121,28 +121,24 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 	if err := c.start(ctx); err != nil {
 		return fail(err)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	// A rune is delivered once its successor, or the head, has confirmed its
 	// hash: until then a damaged one could look sound.
 	var held runelog.Rune
-	p, next := c.load(ctx, c.seq+1, head.Seq), (<-chan part)(nil)
-	for read := c.seq; ; p = <-next {
-		read += uint64(len(p.runes))
-		last := p.damage != nil || read >= head.Seq
-		if !last {
-			next = c.ahead(ctx, read+1, head.Seq)
-		}
+	for p := range c.parts(ctx, head.Seq) {
 		for i := range p.runes {
 			if held.Seq != 0 && !c.deliver(ctx, &held, yield) {
 				return false
 			}
 			held = p.runes[i]
 		}
-		if last {
-			break
+		if p.damage != nil {
+			return fail(p.damage)
 		}
 	}
-	if p.damage != nil {
-		return fail(p.damage)
+	if err := ctx.Err(); err != nil {
+		return fail(err)
 	}
 	if held.Hash() != head.Hash {
 		return fail(runelog.Damaged(c.st.log, held.Seq, "its hash is not the head's"))
@@ -162,23 +158,75 @@ func (c *cursor) deliverFresh(ctx context.Context, fresh []runelog.Rune, yield f
 	return true
 }
 
-// load reads and checks a block.
-func (c *cursor) load(ctx context.Context, from, to uint64) part {
-	if err := c.fill(ctx, from, to); err != nil {
+// parts yields the runes up to a seq. A long stretch is read, checked and
+// delivered at the same time, one block each.
+func (c *cursor) parts(ctx context.Context, to uint64) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		from := c.seq + 1
+		first, err := c.fill(ctx, from, to)
+		from += uint64(len(first.ends))
+		if !yield(c.decode(first, err)) || from > to {
+			return
+		}
+		for p := range c.decoded(ctx, c.blocks(ctx, from, to)) {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// decode checks a block.
+func (c *cursor) decode(b block, err error) part {
+	if err != nil {
 		return part{damage: err}
 	}
-	c.turn = 1 - c.turn
-	runes, err := runelog.DecodeBlock(c.buffers[c.turn][:0], c.block.bytes, c.block.ends, c.check)
+	c.turn = (c.turn + 1) % len(c.buffers)
+	runes, err := runelog.DecodeBlock(c.buffers[c.turn][:0], b.bytes, b.ends, c.check)
 	c.buffers[c.turn] = runes
 	return part{runes, err}
 }
 
-// ahead loads a block while the reader works on the one before. A reader that
-// leaves early leaves it behind; it ends by itself.
-func (c *cursor) ahead(ctx context.Context, from, to uint64) <-chan part {
-	loaded := make(chan part, 1)
-	go func() { loaded <- c.load(ctx, from, to) }()
-	return loaded
+// blocks reads on until ctx ends, a block ahead of those who take them.
+func (c *cursor) blocks(ctx context.Context, from, to uint64) <-chan block {
+	read := make(chan block)
+	go func() {
+		defer close(read)
+		for from <= to {
+			b, err := c.fill(ctx, from, to)
+			b.err = err
+			select {
+			case read <- b:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+			from += uint64(len(b.ends))
+		}
+	}()
+	return read
+}
+
+// decoded checks blocks until ctx ends, one ahead of the reader.
+func (c *cursor) decoded(ctx context.Context, blocks <-chan block) <-chan part {
+	parts := make(chan part)
+	go func() {
+		defer close(parts)
+		for b := range blocks {
+			p := c.decode(b, b.err)
+			select {
+			case parts <- p:
+			case <-ctx.Done():
+				return
+			}
+			if p.damage != nil {
+				return
+			}
+		}
+	}()
+	return parts
 }
 
 // start finds the hash the first rune must name.
@@ -207,9 +255,9 @@ func (c *cursor) start(ctx context.Context) error {
 }
 
 // fill reads runes from seq on, at least one and at most a block.
-func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
+func (c *cursor) fill(ctx context.Context, from, to uint64) (b block, err error) {
 	if err := c.store.enter(ctx); err != nil {
-		return err
+		return b, err
 	}
 	defer c.store.leave()
 	it, err := c.store.db.NewIter(&pebble.IterOptions{
@@ -217,7 +265,7 @@ func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
 		UpperBound: seqKey(runeTable, c.st.log, to+1),
 	})
 	if err != nil {
-		return readError(c.st.log, from, err)
+		return b, readError(c.st.log, from, err)
 	}
 	defer func() {
 		if closeErr := it.Close(); err == nil && closeErr != nil {
@@ -225,26 +273,26 @@ func (c *cursor) fill(ctx context.Context, from, to uint64) (err error) {
 		}
 	}()
 	// Runes keep pointing into the block, so each block is new.
-	size := min(blockSize, int(to-from+1)*usualRune)
-	c.block.bytes, c.block.ends = make([]byte, 0, size), c.block.ends[:0]
+	runes := min(blockSize/usualRune, int(to-from+1))
+	b.bytes, b.ends = make([]byte, 0, runes*usualRune), make([]int, 0, runes)
 	for ok := it.First(); ok; ok = it.Next() {
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return readError(c.st.log, from, err)
+			return b, readError(c.st.log, from, err)
 		}
-		if n := len(c.block.bytes); n > 0 && n+len(value) > blockSize {
+		if n := len(b.bytes); n > 0 && n+len(value) > blockSize {
 			break
 		}
-		c.block.bytes = append(c.block.bytes, value...)
-		c.block.ends = append(c.block.ends, len(c.block.bytes))
+		b.bytes = append(b.bytes, value...)
+		b.ends = append(b.ends, len(b.bytes))
 	}
 	if err := it.Error(); err != nil {
-		return readError(c.st.log, from, err)
+		return b, readError(c.st.log, from, err)
 	}
-	if len(c.block.ends) == 0 {
-		return c.store.missing(c.st.log, from)
+	if len(b.ends) == 0 {
+		return b, c.store.missing(c.st.log, from)
 	}
-	return nil
+	return b, nil
 }
 
 func (c *cursor) deliver(ctx context.Context, r *runelog.Rune, yield func(runelog.Rune, error) bool) bool {
