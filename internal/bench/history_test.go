@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 	"stave/internal/toolbox"
 	"stave/internal/world"
 )
+
+// shippedGC is what the program sets for itself.
+const shippedGC = 400
 
 const (
 	longLog       = 1_000_000
@@ -145,6 +149,7 @@ func BenchmarkLongLog(b *testing.B) {
 	history(b, store, "conv_short", 100)
 	check(b, store.Close())
 	ctx := context.Background()
+	defer debug.SetGCPercent(debug.SetGCPercent(shippedGC))
 	for b.Loop() {
 		var opened []time.Duration
 		for range repeats {

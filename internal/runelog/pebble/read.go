@@ -14,6 +14,9 @@ import (
 // works on a block, so slow readers hold up nothing.
 const blockSize = 128 << 10
 
+// readAhead is how many blocks may wait between those who read, check and deliver.
+const readAhead = 3
+
 // usualRune is about the size of one, to make room for a few.
 const usualRune = 512
 
@@ -83,7 +86,7 @@ type cursor struct {
 
 	// Of the one who checks:
 	check   *runelog.Checker
-	buffers [3][]runelog.Rune // one is delivered, one waits, one is filled
+	buffers [readAhead + 3][]runelog.Rune // one is delivered, some wait, one is filled
 	turn    int
 }
 
@@ -189,7 +192,7 @@ func (c *cursor) decode(b block, err error) part {
 
 // blocks reads on until ctx ends, a block ahead of those who take them.
 func (c *cursor) blocks(ctx context.Context, from, to uint64) <-chan block {
-	read := make(chan block)
+	read := make(chan block, readAhead)
 	go func() {
 		defer close(read)
 		for from <= to {
@@ -211,7 +214,7 @@ func (c *cursor) blocks(ctx context.Context, from, to uint64) <-chan block {
 
 // decoded checks blocks until ctx ends, one ahead of the reader.
 func (c *cursor) decoded(ctx context.Context, blocks <-chan block) <-chan part {
-	parts := make(chan part)
+	parts := make(chan part, readAhead)
 	go func() {
 		defer close(parts)
 		for b := range blocks {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"stave/internal/runelog"
@@ -170,6 +171,8 @@ func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
 	}
 	for i := range options.Levels {
 		options.Levels[i].BlockSize = tableBlock
+		// Half of a rune is hashes, and what is old goes into compressed segments.
+		options.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
 	return options
 }
