@@ -18,7 +18,7 @@ const (
 // watched are runes right behind which it is worth to kill, more often than
 // chance would.
 var watched = []string{
-	"turn.retried", "tool.approved", "tool.progress", "tool.restarted", "session.recovered", "turn.completed", "session.unsuspended",
+	"session.created", "turn.retried", "tool.approved", "tool.progress", "tool.restarted", "session.recovered", "turn.completed", "session.unsuspended",
 }
 
 // aim chooses when the next process dies, or lets it live.

@@ -28,7 +28,8 @@ const (
 // phaseOf says what a process does after its log's last rune.
 var phaseOf = map[string]string{
 	"session.created": preparing, "agent.spawning": preparing, "agent.ready": preparing, "session.activated": preparing,
-	"session.message_received": streaming, "turn.started": streaming, "turn.assistant_delta": streaming, "turn.tools_finished": streaming,
+	"session.message_received": preparing, // the last of the batch a conversation begins with
+	"turn.started":             streaming, "turn.assistant_delta": streaming, "turn.tools_finished": streaming,
 	"turn.retried":  retrying,
 	"tool.approved": running, "tool.restarted": running, "turn.call_finished": running, "tool.result": running,
 	"session.recovered": recovering, "tool.outcome_unknown": recovering,
