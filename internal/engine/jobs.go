@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"stave/internal/machine"
@@ -124,16 +123,13 @@ func (a *actor) done(r *running, err error, cut bool) {
 func supervise(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
+			err = &panicError{p}
 		}
 	}()
 	return f()
 }
 
-type panicError struct {
-	value any
-	stack []byte
-}
+type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 

@@ -185,7 +185,7 @@ func nodeKey(n node) string {
 		known.Finished, known.LastText, known.StopText = nil, "", ""
 		d = known
 	case tool.Data:
-		known.Call, known.Reason, known.ApprovedBy, known.Known = tool.Call{}, "", "", ""
+		known.Call, known.Reason, known.Known = tool.Call{}, "", ""
 		d = known
 	}
 	b, err := json.Marshal(d, json.Deterministic(true))

@@ -27,13 +27,12 @@ type Verdict struct {
 
 // Data is what a call remembers.
 type Data struct {
-	Call       Call            `json:"call"`
-	Attempt    int             `json:"attempt"`
-	Reason     string          `json:"reason,omitzero"` // why a person is asked
-	ApprovedBy string          `json:"approved_by,omitzero"`
-	Intent     json.RawMessage `json:"intent,omitzero"`
-	Known      string          `json:"known,omitzero"` // about a lost outcome
-	Status     Status          `json:"status,omitzero"`
+	Call    Call            `json:"call"`
+	Attempt int             `json:"attempt"`
+	Reason  string          `json:"reason,omitzero"` // why a person is asked
+	Intent  json.RawMessage `json:"intent,omitzero"`
+	Known   string          `json:"known,omitzero"` // about a lost outcome
+	Status  Status          `json:"status,omitzero"`
 }
 
 // RunTool is the job of an executing call.
@@ -177,7 +176,6 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		d.Reason = e.Reason
 		return d, d.same(e.Digest)
 	case Approved:
-		d.ApprovedBy = e.Approver
 		if e.Approver == "" {
 			return d, errors.New("an approval names who gave it")
 		}
