@@ -81,8 +81,8 @@ func (x *index) add(from State, r *Row) {
 	}
 }
 
-// Instance is one machine at work. It is a value: Step and Fold return the next
-// one and leave the receiver as it was.
+// Instance is one machine at work. Step and Fold return the next one and leave
+// the receiver as it was.
 type Instance interface {
 	Machine() string
 	State() State
@@ -94,6 +94,9 @@ type Instance interface {
 	Step(Command) (Instance, []Move, error)
 	// Fold takes a move that is already recorded.
 	Fold(Move) (Instance, error)
+	// Absorb is Fold in place, for an owner whom nobody else shares the instance
+	// with: replay makes no garbage.
+	Absorb(Move) error
 	// Due returns the job or question of the present state, nil if none.
 	Due() any
 	// Possible lists the commands the present state draws; people only if asked.
@@ -106,8 +109,17 @@ type instance[D any] struct {
 	data  D
 }
 
+// DataOf returns what an instance of a known machine remembers, the zero value
+// if it is of another; it is Data without a copy on the heap.
+func DataOf[D any](i Instance) (d D) {
+	if known, ok := i.(*instance[D]); ok {
+		d = known.data
+	}
+	return d
+}
+
 // New returns an instance that nothing has happened to.
-func (m *Machine[D]) New() Instance { return instance[D]{m: m, state: m.Initial} }
+func (m *Machine[D]) New() Instance { return &instance[D]{m: m, state: m.Initial} }
 
 // Restore returns an instance in a known place, as a snapshot holds it.
 func (m *Machine[D]) Restore(s State, load func(data any) error) (Instance, error) {
@@ -118,7 +130,7 @@ func (m *Machine[D]) Restore(s State, load func(data any) error) (Instance, erro
 	if err := load(&d); err != nil {
 		return nil, fmt.Errorf("restoring %s: %w", m.Name, err)
 	}
-	return instance[D]{m, s, d}, nil
+	return &instance[D]{m, s, d}, nil
 }
 
 // NewEvent returns a pointer to a zero event of a kind, nil if this machine
@@ -131,31 +143,31 @@ func (m *Machine[D]) NewEvent(kind string) any {
 	return reflect.New(t).Interface()
 }
 
-func (i instance[D]) Machine() string { return i.m.Name }
-func (i instance[D]) State() State    { return i.state }
-func (i instance[D]) Data() any       { return i.data }
+func (i *instance[D]) Machine() string { return i.m.Name }
+func (i *instance[D]) State() State    { return i.state }
+func (i *instance[D]) Data() any       { return i.data }
 
-func (i instance[D]) Mode() Mode {
+func (i *instance[D]) Mode() Mode {
 	if b := i.m.index.boxes[i.state]; b != nil {
 		return b.Mode
 	}
 	return ModeRest
 }
 
-func (i instance[D]) Due() any {
+func (i *instance[D]) Due() any {
 	if mode := i.Mode(); i.m.Due == nil || (mode != ModeWork && mode != ModeAsk) {
 		return nil
 	}
 	return i.m.Due(i.state, i.data)
 }
 
-func (i instance[D]) Draws(c Command) bool { return len(i.rows(c)) > 0 }
+func (i *instance[D]) Draws(c Command) bool { return len(i.rows(c)) > 0 }
 
-func (i instance[D]) rows(c Command) []*Row {
+func (i *instance[D]) rows(c Command) []*Row {
 	return i.m.index.rows[rowKey{i.state, reflect.TypeOf(c)}]
 }
 
-func (i instance[D]) Step(c Command) (Instance, []Move, error) {
+func (i *instance[D]) Step(c Command) (Instance, []Move, error) {
 	rows := i.rows(c)
 	if len(rows) == 0 {
 		return i, nil, i.refuse(c, "")
@@ -171,15 +183,16 @@ func (i instance[D]) Step(c Command) (Instance, []Move, error) {
 	if row == nil {
 		return i, nil, fmt.Errorf("%s decided %T in %q on %s, which its table does not draw", i.m.Name, events[0], i.state, Verb(c))
 	}
+	next := *i
 	moves := make([]Move, len(events))
 	for n, e := range events {
-		moves[n] = Move{Arrow{i.m.index.names[row.Events[n]], i.state, row.To}, e}
-		if i.data, err = i.m.Evolve(i.data, moves[n].Arrow, e); err != nil {
-			return i, nil, i.refuse(c, err.Error())
+		moves[n] = Move{Arrow{i.m.index.names[row.Events[n]], next.state, row.To}, e}
+		if next.data, err = i.m.Evolve(next.data, moves[n].Arrow, e); err != nil {
+			return i, nil, next.refuse(c, err.Error())
 		}
-		i.state = row.To
+		next.state = row.To
 	}
-	return i, moves, nil
+	return &next, moves, nil
 }
 
 func pick(rows []*Row, events []Event) *Row {
@@ -191,22 +204,30 @@ func pick(rows []*Row, events []Event) *Row {
 	return nil
 }
 
-func (i instance[D]) Fold(m Move) (Instance, error) {
+func (i *instance[D]) Fold(m Move) (Instance, error) {
+	next := *i
+	if err := next.Absorb(m); err != nil {
+		return i, err
+	}
+	return &next, nil
+}
+
+func (i *instance[D]) Absorb(m Move) error {
 	if i.state != m.From {
-		return i, fmt.Errorf("%s: %s leaves %q, but the machine is in %q", i.m.Name, m.Kind, m.From, i.state)
+		return fmt.Errorf("%s: %s leaves %q, but the machine is in %q", i.m.Name, m.Kind, m.From, i.state)
 	}
 	if !i.m.index.arrows[m.Arrow] {
-		return i, fmt.Errorf("%s: no arrow %s from %q to %q", i.m.Name, m.Kind, m.From, m.To)
+		return fmt.Errorf("%s: no arrow %s from %q to %q", i.m.Name, m.Kind, m.From, m.To)
 	}
 	data, err := i.m.Evolve(i.data, m.Arrow, m.Event)
 	if err != nil {
-		return i, fmt.Errorf("%s: %s: %w", i.m.Name, m.Kind, err)
+		return fmt.Errorf("%s: %s: %w", i.m.Name, m.Kind, err)
 	}
 	i.state, i.data = m.To, data
-	return i, nil
+	return nil
 }
 
-func (i instance[D]) Possible(people bool) []string {
+func (i *instance[D]) Possible(people bool) []string {
 	var verbs []string
 	if b := i.m.index.boxes[i.state]; b != nil {
 		for _, r := range b.Rows {
@@ -218,6 +239,6 @@ func (i instance[D]) Possible(people bool) []string {
 	return verbs
 }
 
-func (i instance[D]) refuse(c Command, reason string) error {
+func (i *instance[D]) refuse(c Command, reason string) error {
 	return &Refusal{Machine: i.m.Name, State: i.state, Command: Verb(c), Reason: reason, Possible: i.Possible(true)}
 }

@@ -32,8 +32,8 @@ func (c *Checker) Check(r *Rune) error {
 	return nil
 }
 
-// broken adds where the rune is that could not be decoded.
-func (c *Checker) broken(err error) error {
+// Broken adds where the rune is that could not be read.
+func (c *Checker) Broken(err error) error {
 	return fmt.Errorf("log %s, seq %d: %w", c.log, c.seq+1, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -20,17 +21,14 @@ func Decode(raw []byte) (Rune, error) {
 }
 
 // DecodeBlock appends to runes those that lie one after the other in block, rune
-// i ending at ends[i], and passes each to check. It keeps block. With an error
-// come the runes before the fault.
-func DecodeBlock(runes []Rune, block []byte, ends []int, check *Checker) ([]Rune, error) {
-	text := string(block)
+// i ending at ends[i]. It keeps block. With an error come the runes before the
+// fault. Whether they follow each other is for a Checker to say.
+func DecodeBlock(runes []Rune, block []byte, ends []int) ([]Rune, error) {
+	text := unsafe.String(unsafe.SliceData(block), len(block)) // the block never changes again
 	start := 0
 	for _, end := range ends {
 		r, err := decode(block[start:end:end], text[start:end])
 		if err != nil {
-			return runes, check.broken(err)
-		}
-		if err := check.Check(&r); err != nil {
 			return runes, err
 		}
 		runes = append(runes, r)

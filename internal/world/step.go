@@ -138,17 +138,19 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 	if err != nil {
 		return err
 	}
-	next, err := n.Fold(mv)
-	if err != nil {
-		return err
+	// A move that no law concerns can be taken in place by the present itself:
+	// nobody shares its instances. Most of a log is such moves.
+	if w.base == nil && w.seq > 0 && laws[mv.Kind] == nil {
+		err = n.Absorb(mv)
+	} else if n.Instance, err = n.Fold(mv); err == nil {
+		err = w.permit(p, mv, r.By)
 	}
-	if err := w.permit(p, mv, r.By); err != nil {
+	if err != nil {
 		return err
 	}
 	if mv.From != mv.To {
 		n.since, n.seq = r.TSMs, r.Seq
 	}
-	n.Instance = next
 	w.live[p] = n
 	delete(w.gone, p)
 	if leaves[mv.Kind] {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"stave/internal/machine"
@@ -87,6 +88,12 @@ func (t *tape) copy() *tape {
 func (w *World) copy() *World {
 	c := New(w.log)
 	c.Commit(&Change{next: w})
+	for p, n := range c.live { // the present changes its instances in place
+		own := reflect.New(reflect.TypeOf(n.Instance).Elem())
+		own.Elem().Set(reflect.ValueOf(n.Instance).Elem())
+		n.Instance = own.Interface().(machine.Instance)
+		c.live[p] = n
+	}
 	return c
 }
 

@@ -171,7 +171,7 @@ func (w *World) paths(machineName string, under Path) []Path {
 func data[D any](w *World, p Path) D {
 	var d D
 	if n, ok := w.find(p); ok {
-		d, _ = n.Data().(D)
+		d = machine.DataOf[D](n.Instance)
 	}
 	return d
 }

@@ -29,7 +29,7 @@ func (s *Store) Read(ctx context.Context, log string, after uint64) iter.Seq2[ru
 			return
 		}
 		defer s.release(st)
-		c := cursor{store: s, st: st, seq: after}
+		c := cursor{store: s, st: st, seq: after, spare: make(chan []runelog.Rune, readAhead)}
 		if c.run(ctx, yield) {
 			if _, _, fault := st.view(); fault != nil {
 				yield(runelog.Rune{}, fault)
@@ -54,7 +54,7 @@ func (s *Store) Watch(ctx context.Context, log string, after uint64) iter.Seq2[r
 		quiet := func(r runelog.Rune, err error) bool {
 			return (err == nil || ctx.Err() == nil) && yield(r, err)
 		}
-		c := cursor{store: s, st: st, seq: after}
+		c := cursor{store: s, st: st, seq: after, spare: make(chan []runelog.Rune, readAhead)}
 		for c.run(ctx, quiet) {
 			changed, ended := st.wait(c.seq)
 			if ended {
@@ -84,23 +84,22 @@ type cursor struct {
 	st    *state
 	seq   uint64 // the last rune delivered
 
-	// Of the one who checks:
-	check   *runelog.Checker
-	buffers [readAhead + 3][]runelog.Rune // one is delivered, some wait, one is filled
-	turn    int
+	check *runelog.Checker
+	spare chan []runelog.Rune // room for runes of parts that were delivered
 }
 
 // block is a run of runes read at once; ends[i] is where rune i ends in bytes.
 type block struct {
 	bytes []byte
 	ends  []int
-	err   error
 }
 
-// part is a decoded block: sound runes, then perhaps damage.
+// part is a decoded block: runes, then perhaps what kept the next from being
+// read or decoded.
 type part struct {
-	runes  []runelog.Rune
-	damage error
+	runes   []runelog.Rune
+	unread  error
+	unsound error
 }
 
 // run delivers runes up to the present head; it says false when the reader is
@@ -130,15 +129,24 @@ func (c *cursor) run(ctx context.Context, yield func(runelog.Rune, error) bool) 
 	// hash: until then a damaged one could look sound.
 	var held runelog.Rune
 	for p := range c.parts(ctx, head.Seq) {
+		damage := p.unread
 		for i := range p.runes {
+			if err := c.check.Check(&p.runes[i]); err != nil {
+				damage, p.unsound = err, nil
+				break
+			}
 			if held.Seq != 0 && !c.deliver(ctx, &held, yield) {
 				return false
 			}
 			held = p.runes[i]
 		}
-		if p.damage != nil {
-			return fail(p.damage)
+		if p.unsound != nil {
+			damage = c.check.Broken(p.unsound)
 		}
+		if damage != nil {
+			return fail(damage)
+		}
+		c.reuse(p.runes)
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(err)
@@ -161,8 +169,8 @@ func (c *cursor) deliverFresh(ctx context.Context, fresh []runelog.Rune, yield f
 	return true
 }
 
-// parts yields the runes up to a seq. A long stretch is read, checked and
-// delivered at the same time, one block each.
+// parts yields the runes up to a seq. Of a long stretch some blocks are read and
+// decoded, which is mostly hashing, while others are delivered.
 func (c *cursor) parts(ctx context.Context, to uint64) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		from := c.seq + 1
@@ -171,65 +179,58 @@ func (c *cursor) parts(ctx context.Context, to uint64) iter.Seq[part] {
 		if !yield(c.decode(first, err)) || from > to {
 			return
 		}
-		for p := range c.decoded(ctx, c.blocks(ctx, from, to)) {
-			if !yield(p) {
+		for coming := range c.ahead(ctx, from, to) {
+			if !yield(<-coming) {
 				return
 			}
 		}
 	}
 }
 
-// decode checks a block.
-func (c *cursor) decode(b block, err error) part {
-	if err != nil {
-		return part{damage: err}
-	}
-	c.turn = (c.turn + 1) % len(c.buffers)
-	runes, err := runelog.DecodeBlock(c.buffers[c.turn][:0], b.bytes, b.ends, c.check)
-	c.buffers[c.turn] = runes
-	return part{runes, err}
-}
-
-// blocks reads on until ctx ends, a block ahead of those who take them.
-func (c *cursor) blocks(ctx context.Context, from, to uint64) <-chan block {
-	read := make(chan block, readAhead)
+// ahead reads on until ctx ends. Each block is decoded by a goroutine of its own;
+// they come in the order of the log.
+func (c *cursor) ahead(ctx context.Context, from, to uint64) <-chan chan part {
+	parts := make(chan chan part, readAhead)
 	go func() {
-		defer close(read)
+		defer close(parts)
 		for from <= to {
 			b, err := c.fill(ctx, from, to)
-			b.err = err
+			from += uint64(len(b.ends))
+			coming := make(chan part, 1)
+			go func() { coming <- c.decode(b, err) }()
 			select {
-			case read <- b:
+			case parts <- coming:
 			case <-ctx.Done():
 				return
 			}
 			if err != nil {
 				return
 			}
-			from += uint64(len(b.ends))
-		}
-	}()
-	return read
-}
-
-// decoded checks blocks until ctx ends, one ahead of the reader.
-func (c *cursor) decoded(ctx context.Context, blocks <-chan block) <-chan part {
-	parts := make(chan part, readAhead)
-	go func() {
-		defer close(parts)
-		for b := range blocks {
-			p := c.decode(b, b.err)
-			select {
-			case parts <- p:
-			case <-ctx.Done():
-				return
-			}
-			if p.damage != nil {
-				return
-			}
 		}
 	}()
 	return parts
+}
+
+// decode reads the runes of a block that was read, or was not.
+func (c *cursor) decode(b block, err error) part {
+	if err != nil {
+		return part{unread: err}
+	}
+	var room []runelog.Rune
+	select {
+	case room = <-c.spare:
+	default:
+	}
+	runes, err := runelog.DecodeBlock(room[:0], b.bytes, b.ends)
+	return part{runes: runes, unsound: err}
+}
+
+// reuse gives back the room of runes that were delivered.
+func (c *cursor) reuse(runes []runelog.Rune) {
+	select {
+	case c.spare <- runes:
+	default:
+	}
 }
 
 // start finds the hash the first rune must name.
