@@ -25,7 +25,7 @@ const maxInvalidArgs = 4 << 10
 
 // callModel prepares one attempt at one model call. The request is derived from
 // the runes up to here and never stored.
-func (a *actor) callModel(j world.Job, w turn.CallModel) (func(context.Context, teller) error, error) {
+func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 	transcript, err := a.transcript(world.AgentOf(j.Path))
 	if err != nil {
 		return nil, err
@@ -36,22 +36,22 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (func(context.Context, 
 		Tools: a.e.toolSpecs(), Attempt: w.Attempt,
 	}
 	e := a.e
-	return func(ctx context.Context, t teller) error {
+	return func(ctx context.Context, t teller) (machine.Command, error) {
 		if err := sleep(ctx, time.Duration(w.WaitMs)*time.Millisecond); err != nil {
-			return err
+			return nil, err
 		}
 		provider, err := e.opt.Provider(ctx, cfg.Model)
 		if err != nil {
-			return t.do(ctx, turn.Fail{Type: string(model.ErrInternal), Message: err.Error()})
+			return turn.Fail{Type: string(model.ErrInternal), Message: err.Error()}, nil
 		}
 		answer, err := e.stream(ctx, t, provider, req)
 		if err != nil {
 			return t.fail(ctx, err)
 		}
 		if len(answer.Calls) == 0 {
-			return t.do(ctx, turn.Finish{Output: answer.Parts, Stop: answer.Stop, Usage: answer.Usage})
+			return turn.Finish{Output: answer.Parts, Stop: answer.Stop, Usage: answer.Usage}, nil
 		}
-		return t.do(ctx, turn.ReceiveToolCalls{Output: answer.Parts, Calls: e.proposals(answer.Calls), Usage: answer.Usage})
+		return turn.ReceiveToolCalls{Output: answer.Parts, Calls: e.proposals(answer.Calls), Usage: answer.Usage}, nil
 	}, nil
 }
 
@@ -78,16 +78,16 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 }
 
 // fail reports a failed attempt, unless the turn is not interested any more.
-func (t teller) fail(ctx context.Context, err error) error {
+func (t teller) fail(ctx context.Context, err error) (machine.Command, error) {
 	if errors.Is(err, world.ErrStale) || ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	f := turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), JitterSeed: jitter(t.job.ID)}
 	var known *model.Error
 	if errors.As(err, &known) {
 		f.Type, f.Message, f.Retryable, f.RetryMs = string(known.Kind), known.Message, known.Retryable, known.RetryAfter.Milliseconds()
 	}
-	return t.do(ctx, f)
+	return f, nil
 }
 
 // jitter spreads the retries of many logs; the same job always waits as long.

@@ -81,9 +81,9 @@ func (a *actor) stopAll() {
 // start runs a job on its own goroutine, under supervision: whatever happens in
 // there ends as a rune, never as the end of the process.
 func (a *actor) start(j world.Job) {
-	work, limit, err := a.performer(j)
+	do, limit, err := a.performer(j)
 	if err != nil {
-		work = func(context.Context, teller) error { return err }
+		do = func(context.Context, teller) (machine.Command, error) { return nil, err }
 	}
 	ctx, cancel := context.WithCancel(a.e.ctx)
 	r := &running{job: j, cancel: cancel}
@@ -96,16 +96,19 @@ func (a *actor) start(j world.Job) {
 	go func() {
 		defer a.e.jobs.Done()
 		defer cancel()
-		err := supervise(func() error { return work(ctx, tell) })
+		last, err := supervise(func() (machine.Command, error) { return do(ctx, tell) })
 		cut := ctx.Err() != nil
-		_ = a.do(context.Background(), func(a *actor) error { a.done(r, err, cut); return nil })
+		_ = a.do(context.Background(), func(a *actor) error { a.done(r, last, err, cut); return nil })
 	}()
 }
 
-// done forgets a finished job. One that was not cut off and ended without a
-// result must not leave its machine waiting.
-func (a *actor) done(r *running, err error, cut bool) {
+// done takes the last word of a finished job and forgets it. One that was not
+// cut off and ended without a result must not leave its machine waiting.
+func (a *actor) done(r *running, last machine.Command, err error, cut bool) {
 	r.limit.Stop()
+	if last != nil && !cut {
+		_, err = a.handle(a.e.ctx, r.message(last))
+	}
 	if a.running[r.job.Path] != r {
 		return
 	}
@@ -114,13 +117,17 @@ func (a *actor) done(r *running, err error, cut bool) {
 		if err == nil {
 			err = errors.New("the job ended without a result")
 		}
-		_, _ = a.handle(a.e.ctx, world.Message{Path: r.job.Path, Command: crash(r.job, err), By: author(r.job), Job: r.job.ID})
+		_, _ = a.handle(a.e.ctx, r.message(crash(r.job, err)))
 	}
 	a.reconcile([]world.Path{r.job.Path})
 }
 
+func (r *running) message(c machine.Command) world.Message {
+	return world.Message{Path: r.job.Path, Command: c, By: author(r.job), Job: r.job.ID}
+}
+
 // supervise turns a panic into an error.
-func supervise(f func() error) (err error) {
+func supervise[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p}
@@ -145,21 +152,24 @@ func crash(j world.Job, err error) machine.Command {
 	}
 }
 
+// work is the code of a job. What it returns is the last its machine hears of it.
+type work func(context.Context, teller) (machine.Command, error)
+
 // performer returns the code of a job and its time limit.
-func (a *actor) performer(j world.Job) (work func(context.Context, teller) error, limit time.Duration, err error) {
+func (a *actor) performer(j world.Job) (do work, limit time.Duration, err error) {
 	switch w := j.Work.(type) {
 	case agent.Prepare:
 		return a.e.prepare(w), a.e.opt.ModelLimit, nil
 	case turn.CallModel:
-		work, err := a.callModel(j, w)
-		return work, a.e.opt.ModelLimit, err
+		do, err := a.callModel(j, w)
+		return do, a.e.opt.ModelLimit, err
 	case tool.RunTool:
 		return a.runTool(w), a.e.opt.ToolLimit, nil
 	}
 	return nil, a.e.opt.ToolLimit, fmt.Errorf("nobody performs %T", j.Work)
 }
 
-// teller is a job's way to speak to its machine. Once the job is no longer due
+// teller is a job's way to speak to its machine while it runs. Once the job is no longer due
 // it is not heard.
 type teller struct {
 	a   *actor
@@ -184,11 +194,11 @@ func author(j world.Job) string {
 }
 
 // prepare checks that an agent has what it needs.
-func (e *Engine) prepare(w agent.Prepare) func(context.Context, teller) error {
-	return func(ctx context.Context, t teller) error {
+func (e *Engine) prepare(w agent.Prepare) work {
+	return func(ctx context.Context, _ teller) (machine.Command, error) {
 		if _, err := e.opt.Provider(ctx, w.Model); err != nil {
-			return t.do(ctx, agent.FailInit{Error: err.Error()})
+			return agent.FailInit{Error: err.Error()}, nil
 		}
-		return t.do(ctx, agent.BecomeReady{})
+		return agent.BecomeReady{}, nil
 	}
 }

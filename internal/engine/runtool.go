@@ -16,24 +16,20 @@ import (
 )
 
 // runTool is the job of an approved call.
-func (a *actor) runTool(w tool.RunTool) func(context.Context, teller) error {
+func (a *actor) runTool(w tool.RunTool) work {
 	e, dir := a.e, a.world.Session().Config.Dir
-	return func(ctx context.Context, t teller) error {
+	return func(ctx context.Context, t teller) (machine.Command, error) {
 		known, ok := e.opt.Tools.Lookup(w.Call.Tool)
 		if !ok {
-			return t.do(ctx, tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"})
+			return tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"}, nil
 		}
 		env := &callEnv{e: e, t: t, ctx: ctx, dir: dir, work: w}
 		defer env.cleanUp()
-		var out toolbox.Output
-		err := supervise(func() (err error) {
-			out, err = known.Run(ctx, env, w.Call.Arguments)
-			return err
-		})
+		out, err := supervise(func() (toolbox.Output, error) { return known.Run(ctx, env, w.Call.Arguments) })
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
-		return t.do(ctx, verdict(out, err))
+		return verdict(out, err), nil
 	}
 }
 

@@ -159,6 +159,8 @@ func pebbleOptions(fs vfs.FS, b *breaker) *pebble.Options {
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                maxOpenFiles,
 		L0CompactionThreshold:       compactAfter,
+		L0CompactionFileThreshold:   2 * compactAfter, // logs seldom overlap, so files pile up side by side
+		DisableTableStats:           true,             // they serve range deletes, and cost a read of every table at each start
 		L0StopWritesThreshold:       4 * compactAfter,
 		FormatMajorVersion:          pebble.FormatWALSyncChunks,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
