@@ -122,7 +122,7 @@ func (e *Engine) toolSpecs() []model.ToolSpec {
 func (e *Engine) proposals(calls []model.RawCall) []turn.Proposal {
 	list := make([]turn.Proposal, len(calls))
 	for i, c := range calls {
-		p := turn.Proposal{CallID: e.opt.NewID("call"), Tool: c.Name, Alias: c.ID, Safety: string(toolbox.SideEffect)}
+		p := turn.Proposal{CallID: e.opt.NewID("call"), Tool: c.Name, Alias: c.ID, Opaque: c.Opaque, Origin: c.Origin, Safety: string(toolbox.SideEffect)}
 		t, known := e.opt.Tools.Lookup(c.Name)
 		args, err := toolbox.Canonical(c.Args)
 		switch {
@@ -132,7 +132,7 @@ func (e *Engine) proposals(calls []model.RawCall) []turn.Proposal {
 		case !known:
 			p.Invalid = "there is no tool called " + c.Name
 		default:
-			p.Safety, p.Parallel = string(t.Safety), t.Parallel
+			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, t.Traits
 			if err := t.Check(args); err != nil {
 				p.Invalid = "the arguments do not fit: " + err.Error()
 			}

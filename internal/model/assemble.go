@@ -15,8 +15,9 @@ type Assembler struct {
 
 	parts  []Part
 	item   item
-	text   []byte // of the open item
-	opaque []byte // of the open item
+	text   []byte    // of the open item
+	opaque []byte    // of the open item
+	mind   Reasoning // whose the open thought is: id, origin, redacted
 	utf8   repairer
 
 	calls    []RawCall
@@ -125,6 +126,16 @@ func (a *Assembler) addReasoning(r Reasoning, d *Delta) error {
 	if err := a.open(reasoningItem, d); err != nil {
 		return err
 	}
+	if err := a.charge(len(r.ID) + len(r.Origin)); err != nil {
+		return err
+	}
+	if r.ID != "" {
+		a.mind.ID = a.utf8.repair(r.ID)
+	}
+	if r.Origin != "" {
+		a.mind.Origin = r.Origin
+	}
+	a.mind.Redacted = a.mind.Redacted || r.Redacted
 	if err := a.write(r.Text, d); err != nil {
 		return err
 	}
@@ -145,8 +156,11 @@ func (a *Assembler) addCall(c RawCall, most int) error {
 	if len(a.calls) == most {
 		return overLimit(most, "tool calls")
 	}
-	if err := a.charge(len(c.ID) + len(c.Name) + len(c.Args)); err != nil {
+	if err := a.charge(len(c.ID) + len(c.Name) + len(c.Args) + len(c.Opaque)); err != nil {
 		return err
+	}
+	if !utf8.ValidString(c.Opaque) {
+		return &Error{Kind: ErrStream, Message: "the opaque part of a call is not UTF-8 and could not be sent back unchanged", Retryable: true}
 	}
 	c.ID, c.Name = a.utf8.repair(c.ID), a.utf8.repair(c.Name)
 	a.calls = append(a.calls, c)
@@ -155,7 +169,10 @@ func (a *Assembler) addCall(c RawCall, most int) error {
 
 func (a *Assembler) addUsage(u Usage) {
 	clamp := func(n int64) int64 { return min(max(n, 0), MaxUsageTokens) }
-	a.usage = Usage{clamp(u.InputTokens), clamp(u.OutputTokens), clamp(u.CachedTokens)}
+	a.usage = Usage{
+		clamp(u.InputTokens), clamp(u.OutputTokens), clamp(u.CachedTokens),
+		clamp(u.CacheWriteTokens), clamp(u.ReasoningTokens),
+	}
 	a.clamped = a.usage != u
 	a.reported = true
 }
@@ -219,7 +236,7 @@ func (a *Assembler) put(clean string, d *Delta) {
 func (a *Assembler) close(d *Delta) {
 	a.put(a.utf8.flush(), d)
 	a.parts = a.withOpenItem()
-	a.item, a.text, a.opaque = noItem, a.text[:0], a.opaque[:0]
+	a.item, a.text, a.opaque, a.mind = noItem, a.text[:0], a.opaque[:0], Reasoning{}
 }
 
 // withOpenItem returns the parts, the open one included.
@@ -227,8 +244,10 @@ func (a *Assembler) withOpenItem() []Part {
 	switch {
 	case a.item == textItem && len(a.text) > 0:
 		return append(a.parts, Part{Text: string(a.text)})
-	case a.item == reasoningItem && len(a.text)+len(a.opaque) > 0:
-		return append(a.parts, Part{Reasoning: &Reasoning{Text: string(a.text), Opaque: string(a.opaque)}})
+	case a.item == reasoningItem && len(a.text)+len(a.opaque)+len(a.mind.ID) > 0:
+		r := a.mind
+		r.Text, r.Opaque = string(a.text), string(a.opaque)
+		return append(a.parts, Part{Reasoning: &r})
 	}
 	return a.parts
 }

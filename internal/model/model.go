@@ -23,29 +23,43 @@ const (
 // Part is one piece of a message; exactly one field is set.
 type Part struct {
 	Text      string      `json:"text,omitzero"`
+	Image     *Image      `json:"image,omitzero"`
 	Reasoning *Reasoning  `json:"reasoning,omitzero"`
 	Call      *ToolCall   `json:"call,omitzero"`
 	Result    *ToolResult `json:"result,omitzero"`
 }
 
+// Image is a picture for the model to look at.
+type Image struct {
+	MediaType string `json:"media_type"` // image/png, image/jpeg, image/gif, image/webp
+	Data      []byte `json:"data"`
+}
+
 // Reasoning is a model's thinking, replayed unchanged where an API demands it.
+// Only the kind of provider it came from can read it: to any other it is not sent.
 type Reasoning struct {
-	Text   string `json:"text,omitzero"`
-	Opaque string `json:"opaque,omitzero"` // signature or encrypted content
+	ID       string `json:"id,omitzero"` // the provider's own
+	Text     string `json:"text,omitzero"`
+	Opaque   string `json:"opaque,omitzero"`   // signature or encrypted content
+	Redacted bool   `json:"redacted,omitzero"` // there is no text, only Opaque
+	Origin   string `json:"origin,omitzero"`   // the kind of provider
 }
 
 // ToolCall is a call the model made. ID is ours, unique in the conversation.
 type ToolCall struct {
-	ID   string          `json:"id"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"`
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	Opaque string          `json:"opaque,omitzero"` // replayed unchanged to where it came from
+	Origin string          `json:"origin,omitzero"` // the kind of provider Opaque came from
 }
 
 // ToolResult answers the call of the same ID.
 type ToolResult struct {
-	ID      string `json:"id"`
-	Text    string `json:"text"`
-	IsError bool   `json:"is_error,omitzero"`
+	ID      string  `json:"id"`
+	Text    string  `json:"text"`
+	IsError bool    `json:"is_error,omitzero"`
+	Images  []Image `json:"images,omitzero"`
 }
 
 // Message is one entry of a transcript.
@@ -68,18 +82,35 @@ type Request struct {
 	Messages []Message
 	Tools    []ToolSpec
 	Attempt  int // 1 for the first try of this request
+
+	MaxTokens int64         // most tokens of the answer; 0 leaves it to the provider
+	Effort    string        // of thinking: low, medium, high; empty leaves it to the provider
+	Output    *OutputSchema // the answer must be JSON of this shape; nil for text
+	CacheKey  string        // the same for requests that share their beginning
+	Priority  int           // in the queue of calls: lower first; 0 is the usual 100
+}
+
+// OutputSchema asks for an answer that is JSON.
+type OutputSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
 }
 
 // Usage is what a call consumed.
 type Usage struct {
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
-	CachedTokens int64 `json:"cached_tokens,omitzero"`
+	InputTokens      int64 `json:"input_tokens"`                // all of the prompt, from a cache or not
+	OutputTokens     int64 `json:"output_tokens"`               // all of the answer, thinking included
+	CachedTokens     int64 `json:"cached_tokens,omitzero"`      // of the input: read from a cache
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitzero"` // of the input: written to a cache
+	ReasoningTokens  int64 `json:"reasoning_tokens,omitzero"`   // of the output: thinking
 }
 
 // Plus adds two usages.
 func (u Usage) Plus(v Usage) Usage {
-	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
+	return Usage{
+		u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens,
+		u.CacheWriteTokens + v.CacheWriteTokens, u.ReasoningTokens + v.ReasoningTokens,
+	}
 }
 
 // StopReason says why the model stopped.
@@ -106,9 +137,11 @@ type Event struct {
 // RawCall is a tool call as it came over the wire: its id may be empty or
 // doubled and its arguments may be anything.
 type RawCall struct {
-	ID   string
-	Name string
-	Args string
+	ID     string
+	Name   string
+	Args   string
+	Opaque string // to be replayed unchanged, with Origin saying to whom
+	Origin string
 }
 
 // Provider is the port to one kind of model service.
@@ -129,6 +162,9 @@ const (
 	ErrTimeout     ErrorKind = "timeout"
 	ErrAuth        ErrorKind = "auth"
 	ErrBadRequest  ErrorKind = "bad_request"
+	ErrTooLong     ErrorKind = "too_long" // the request does not fit the model's window
+	ErrQuota       ErrorKind = "quota"    // the account is used up: waiting does not help
+	ErrUnreachable ErrorKind = "unreachable"
 	ErrLimit       ErrorKind = "limit" // one of our own caps was hit
 	ErrInternal    ErrorKind = "internal"
 )
@@ -147,9 +183,9 @@ func (e *Error) Error() string { return fmt.Sprintf("model: %s: %s", e.Kind, e.M
 // again is worth it.
 func (k ErrorKind) Transient() bool {
 	switch k {
-	case ErrStream, ErrRateLimited, ErrOverloaded, ErrTimeout:
+	case ErrStream, ErrRateLimited, ErrOverloaded, ErrTimeout, ErrUnreachable:
 		return true
-	case ErrAuth, ErrBadRequest, ErrLimit, ErrInternal:
+	case ErrAuth, ErrBadRequest, ErrTooLong, ErrQuota, ErrLimit, ErrInternal:
 	}
 	return false
 }

@@ -24,6 +24,9 @@ type Tool struct {
 	Schema      json.RawMessage // JSON Schema of the arguments
 	Safety      Safety
 	Parallel    bool // may run beside other parallel calls
+	// Traits say what a call touches, for the gate: "private", "untrusted",
+	// "external", "destructive".
+	Traits []string
 	// Check decodes arguments strictly and says what is wrong with them.
 	Check func(args json.RawMessage) error
 	// Run does the work. An error is an ordinary failure the model is told about.

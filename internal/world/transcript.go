@@ -71,7 +71,7 @@ func (t *Transcript) tell(e any) {
 		t.output, t.order = e.Output, e.CallIDs
 		t.calls, t.results = map[string]model.ToolCall{}, map[string]model.ToolResult{}
 	case tool.Call:
-		t.calls[e.CallID] = model.ToolCall{ID: e.CallID, Name: e.Tool, Args: e.Arguments}
+		t.calls[e.CallID] = model.ToolCall{ID: e.CallID, Name: e.Tool, Args: e.Arguments, Opaque: e.Opaque, Origin: e.Origin}
 	case tool.Result:
 		t.results[e.CallID] = model.ToolResult{ID: e.CallID, Text: resultText(e), IsError: e.Status != tool.Success}
 	case turn.ToolsFinished, turn.Error:

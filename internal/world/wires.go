@@ -249,7 +249,16 @@ func propose(w *World, at Path, e turn.ToolCallsReceived) []letter {
 		list[i] = letter{path: at.tool(c.CallID), by: "agent:" + data[turn.Data](w, at).AgentID, cmd: tool.Propose{Call: tool.Call{
 			CallID: c.CallID, Tool: c.Tool, Arguments: c.Args, Digest: c.Digest, Safety: c.Safety,
 			Parallel: c.Parallel, Group: e.Groups[i], Invalid: c.Invalid, Alias: c.Alias,
+			Opaque: c.Opaque, Origin: c.Origin, Traits: c.Traits, Guards: guarded(c.Guards),
 		}}}
+	}
+	return list
+}
+
+func guarded(said []turn.Guarded) []tool.Verdict {
+	var list []tool.Verdict
+	for _, g := range said {
+		list = append(list, tool.Verdict{Answer: tool.Answer(g.Answer), By: g.By, Reason: g.Reason})
 	}
 	return list
 }

@@ -90,6 +90,10 @@ type (
 		Group     int             `json:"group"`            // calls of one group run side by side
 		Invalid   string          `json:"invalid,omitzero"` // why it cannot run at all
 		Alias     string          `json:"alias,omitzero"`   // the provider's own id
+		Opaque    string          `json:"opaque,omitzero"`  // goes back to the provider with the call
+		Origin    string          `json:"origin,omitzero"`  // the kind of provider Opaque is for
+		Traits    []string        `json:"traits,omitzero"`  // what it touches: see the Trait constants
+		Guards    []Verdict       `json:"guards,omitzero"`  // what the guard hooks said of it
 	}
 	// ApprovalRequested asks a person.
 	ApprovalRequested struct {

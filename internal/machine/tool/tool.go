@@ -20,10 +20,19 @@ const (
 
 // Verdict is the gate's answer with who or which rule gave it, and why.
 type Verdict struct {
-	Answer Answer
-	By     string
-	Reason string
+	Answer Answer `json:"answer"`
+	By     string `json:"by,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	Plain  bool   `json:"plain,omitzero"` // a plain shell command: it runs as argv, without a shell
 }
+
+// Traits a call may have.
+const (
+	Private     = "private"     // it reads the user's files
+	Untrusted   = "untrusted"   // it brings in content that others wrote
+	External    = "external"    // it can send data out
+	Destructive = "destructive" // what it does cannot be undone
+)
 
 // Data is what a call remembers.
 type Data struct {

@@ -78,7 +78,14 @@ type Proposal struct {
 	Parallel bool
 	Invalid  string
 	Alias    string
+	Opaque   string
+	Origin   string
+	Traits   []string
+	Guards   []Guarded
 }
+
+// Guarded is what a guard hook said of a call.
+type Guarded struct{ Answer, By, Reason string }
 
 // Input is what a turn answers.
 type Input struct {
