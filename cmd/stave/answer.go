@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"stave/internal/engine"
 	"stave/internal/world"
 )
 
@@ -17,7 +18,7 @@ type questionJSON struct {
 	ID        string         `json:"id"`
 	Log       string         `json:"log"`
 	Path      world.Path     `json:"path"`
-	Kind      string         `json:"kind"` // may_run, what_happened
+	Kind      string         `json:"kind"` // may_run, what_happened, what_to_say
 	Tool      string         `json:"tool"`
 	Arguments jsontext.Value `json:"arguments"`
 	Digest    string         `json:"args_digest"`
@@ -79,36 +80,42 @@ func (a *app) printInbox(open []world.Question) error {
 }
 
 func (a *app) answerCmd() *cobra.Command {
-	var text string
+	var text, remember string
 	cmd := &cobra.Command{
 		Use:   "answer QUESTION CHOICE",
 		Short: "Answer an open question and run its conversation on",
-		Long: `Answers an open question; the first answer wins. May a call run: approve or deny (--text says why).
+		Long: `Answers an open question; the first answer wins. May a call run: approve or deny (--text says why);
+with --remember call the same call is not asked about again in this conversation, with --remember tool no call of that tool,
+where such a promise can be made. What an agent asks you: reply (--text is what you say) or deny.
 What became of a call whose process died: happened (--text gives its output), not_happened or retry.`,
 		Example: "  stave answer call_0198c5 approve\n  stave answer call_0198c5 deny --text \"not on a Friday\"",
 		Args:    exactly("QUESTION", "CHOICE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.hosted(func(h *host) error { return a.answer(context.Background(), h, args[0], args[1], text) })
+			return a.hosted(func(h *host) error {
+				return a.answer(context.Background(), h, engine.Choice{Question: args[0], Choice: args[1], Text: text, Remember: remember, By: a.by()})
+			})
 		},
 	}
 	cmd.Flags().StringVar(&text, "text", "", "words that go with the answer")
+	cmd.Flags().StringVar(&remember, "remember", "", "how far an approval reaches: once, call or tool (default once)")
 	return cmd
 }
 
-func (a *app) answer(ctx context.Context, h *host, id, choice, text string) error {
-	q, open, err := h.question(ctx, id)
+func (a *app) answer(ctx context.Context, h *host, c engine.Choice) error {
+	q, open, err := h.question(ctx, c.Question)
 	if err != nil {
 		return err
 	}
 	if !open {
-		_, err := h.engine.Answer(ctx, id, choice, text, a.by())
+		_, err := h.engine.Answer(ctx, c)
 		return err
 	}
 	v, err := h.engine.Look(ctx, q.Log)
 	if err != nil {
 		return err
 	}
-	if _, err := h.engine.Answer(ctx, q.Log+"/"+q.ID, choice, text, a.by()); err != nil {
+	c.Question = q.Log + "/" + q.ID
+	if _, err := h.engine.Answer(ctx, c); err != nil {
 		return err
 	}
 	return a.finish(h, v)

@@ -26,7 +26,7 @@ type app struct {
 
 func newApp() *app {
 	return &app{
-		console: stdConsole(), getenv: os.Getenv, now: time.Now, exit: os.Exit, models: &models{},
+		console: stdConsole(), getenv: os.Getenv, now: time.Now, exit: os.Exit, models: &models{getenv: os.Getenv},
 		signals: make(chan os.Signal, 2),
 	}
 }
@@ -74,6 +74,7 @@ Exit codes: 0 ok, 1 bad input or start-up, 2 the turn failed, 3 permission requi
 		a.interruptCmd(), a.pauseCmd(), a.closeCmd(), a.stopCmd(),
 		a.lsCmd(), a.showCmd(), a.whyCmd(), a.inboxCmd(), a.logCmd(), a.replayCmd(), a.verifyCmd(),
 		a.forkCmd(), a.exportCmd(), a.archiveCmd(), a.restoreCmd(),
+		a.budgetCmd(), a.modelCmd(), a.trustCmd(), a.policyCmd(), a.serversCmd(), a.queueCmd(), a.rewindCmd(), a.doctorCmd(),
 		a.machinesCmd(), a.demoCmd(), a.versionCmd(),
 	)
 	return root
@@ -127,6 +128,13 @@ func exactly(names ...string) cobra.PositionalArgs {
 			return badInput("%s: %s is missing; see `%s --help`", cmd.Name(), names[len(args)], cmd.CommandPath())
 		}
 		return badInput("%s: %q is one argument too many; see `%s --help`", cmd.Name(), args[len(names)], cmd.CommandPath())
+	}
+}
+
+// between wants the first least of some arguments, and takes the others.
+func between(least int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return exactly(names[:min(max(len(args), least), len(names))]...)(cmd, args)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stave/internal/config"
 	"stave/internal/engine"
 	"stave/internal/machine"
 	"stave/internal/machine/session"
@@ -27,6 +28,9 @@ const defaultMaxTurns = 1000
 // askFlags are what a person says about a conversation.
 type askFlags struct {
 	model, mode, dir string
+	sandbox          string
+	network          bool
+	budget           budgetFlags
 	readOnly         bool
 	headless         bool
 	maxTurns         int
@@ -54,8 +58,11 @@ Ctrl-C ends the turn and keeps what was said, a second Ctrl-C leaves at once.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.model, "model", "", "script:FILE, a model whose answers are written in a YAML file")
-	fl.StringVar(&f.mode, "mode", policy.ModeAsk, "what may run: ask (calls that change things need permission) or yolo")
+	fl.StringVar(&f.model, "model", "", "PROVIDER/NAME as anthropic/claude-sonnet-4-5, openai/…, gemini/…, ollama/…; or script:FILE")
+	fl.StringVar(&f.mode, "mode", policy.ModeAsk, "what may run: ask (calls that change things need permission), allowlist (what rules allow, nothing else) or yolo")
+	fl.StringVar(&f.sandbox, "sandbox", autoLevel, "walls around commands: auto, bwrap, landlock or off")
+	fl.BoolVar(&f.network, "network", false, "commands may use the network")
+	f.budget.add(fl, "max-")
 	fl.BoolVar(&f.readOnly, "read-only", false, "nothing may change anything, whatever the mode")
 	fl.BoolVar(&f.headless, "headless", false, "nobody will answer: calls that need permission are denied")
 	fl.StringVar(&f.dir, "cwd", "", "the directory the conversation works in (default: the current one)")
@@ -81,14 +88,47 @@ func (a *app) ask(f *askFlags, args []string) error {
 		if !f.begins() {
 			return a.goOn(ctx, h, f, prompt)
 		}
-		log, err := h.engine.Begin(ctx, engine.Begin{Text: prompt, Headless: f.headless, By: a.by(), Config: session.Config{
-			Mode: f.mode, ReadOnly: f.readOnly, Model: f.model, Dir: f.dir, MaxRequests: f.maxTurns,
-		}})
+		cfg, err := a.begin(f)
+		if err != nil {
+			return err
+		}
+		log, err := h.engine.Begin(ctx, engine.Begin{Text: prompt, Headless: f.headless, By: a.by(), Config: cfg})
 		if err != nil {
 			return err
 		}
 		return a.finish(h, world.View{Log: log})
 	})
+}
+
+// begin puts together what a new conversation keeps: the settings, and what was
+// said on the command line.
+func (a *app) begin(f *askFlags) (session.Config, error) {
+	s, err := a.settingsFor(f.dir)
+	if err != nil {
+		return session.Config{}, err
+	}
+	for _, n := range s.notes {
+		a.note("stave: %s", n)
+	}
+	limit, err := f.budget.amount()
+	if err != nil {
+		return session.Config{}, err
+	}
+	c := session.Config{
+		Mode: f.mode, ReadOnly: f.readOnly || s.ReadOnly, Model: f.model, Dir: f.dir, MaxRequests: f.maxTurns,
+		Budget: overlay(s.Budget.Amount, limit), Rules: s.rules.Snapshot(), System: s.system,
+		Sandbox: f.sandbox, Network: f.network,
+	}
+	if !f.given("mode") {
+		c.Mode = orUsual(s.Mode, f.mode)
+	}
+	if !f.given("sandbox") {
+		c.Sandbox = orUsual(s.Sandbox, f.sandbox)
+	}
+	if !f.given("network") && s.Network != nil {
+		c.Network = *s.Network
+	}
+	return c, nil
 }
 
 // begins reports whether a new conversation is meant.
@@ -103,7 +143,10 @@ func (a *app) resolve(f *askFlags) (err error) {
 	if !f.begins() && f.model == "" {
 		return nil
 	}
-	if f.model, err = modelName(f.model); err != nil || !f.begins() {
+	if _, err := a.useSettings(); err != nil {
+		return err
+	}
+	if f.model, err = a.models.modelName(f.model); err != nil || !f.begins() {
 		return err
 	}
 	if _, err := a.models.provider(context.Background(), f.model); err != nil {
@@ -124,6 +167,11 @@ func (a *app) goOn(ctx context.Context, h *host, f *askFlags, prompt string) err
 	}
 	if err := f.fits(v.Log, was); err != nil {
 		return err
+	}
+	if f.given("model") && f.model != v.Model {
+		if err := h.engine.SwitchModel(ctx, v.Log, f.model, a.by()); err != nil {
+			return badInput("--model: %w", err)
+		}
 	}
 	if err := h.engine.Say(ctx, v.Log, session.Say{Text: prompt, Headless: f.headless}, a.by()); err != nil {
 		return err
@@ -149,16 +197,17 @@ func (a *app) finish(h *host, since world.View) error {
 // check refuses flag values that cannot be meant.
 func (f *askFlags) check() error {
 	switch {
-	case f.mode == "allowlist":
-		return badInput("--mode allowlist is not there yet; choose ask or yolo")
-	case f.mode != policy.ModeAsk && f.mode != policy.ModeYolo:
-		return badInput("--mode %q is not known; choose ask or yolo", f.mode)
+	case !slices.Contains(config.Modes, f.mode):
+		return badInput("--mode %q is not known; choose %s", f.mode, strings.Join(config.Modes, ", "))
+	case !slices.Contains(config.Sandboxes, f.sandbox):
+		return badInput("--sandbox %q is not known; choose %s", f.sandbox, strings.Join(config.Sandboxes, ", "))
 	case f.maxTurns < 1:
 		return badInput("--max-turns %d: a turn needs at least 1 model request", f.maxTurns)
 	case f.continues && f.resume != "":
 		return badInput("--continue and --resume name two conversations; give one of them")
 	}
-	return nil
+	_, err := f.budget.amount()
+	return err
 }
 
 // fits refuses flags that contradict what was fixed when the conversation began.
@@ -167,11 +216,12 @@ func (f *askFlags) fits(log string, was session.Config) error {
 		flag string
 		same bool
 	}{
-		{"model", f.model == was.Model},
 		{"mode", f.mode == was.Mode},
 		{"cwd", f.dir == was.Dir},
 		{"max-turns", f.maxTurns == was.MaxRequests},
 		{"read-only", f.readOnly == was.ReadOnly},
+		{"sandbox", f.sandbox == was.Sandbox},
+		{"network", f.network == was.Network},
 	} {
 		if f.given(c.flag) && !c.same {
 			return badInput("--%s was fixed when %s began and cannot be changed; leave it out", c.flag, log)

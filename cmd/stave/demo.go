@@ -165,7 +165,7 @@ func (d *demo) decide(ctx context.Context, q world.Question) (bool, error) {
 		return false, nil
 	}
 	d.answers[call.CallID] = answer.choice
-	_, err := d.host.engine.Answer(ctx, q.Log+"/"+q.ID, answer.choice, answer.text, demoBy)
+	_, err := d.host.engine.Answer(ctx, engine.Choice{Question: q.Log + "/" + q.ID, Choice: answer.choice, Text: answer.text, By: demoBy})
 	return err == nil, err
 }
 

@@ -181,9 +181,13 @@ func (f *follower) take(ctx context.Context, s seen) error {
 		if f.unheard {
 			f.interrupt(ctx)
 		}
-		f.ending.last = nil
+		if ofRoot(s.r.Path) {
+			f.ending.last = nil
+		}
 	case turn.Completed, turn.Interrupted, turn.Error:
-		f.ending.last = e
+		if ofRoot(s.r.Path) {
+			f.ending.last = e
+		}
 	case tool.Denied:
 		if e.By == policy.HeadlessRule {
 			f.ending.headless++
@@ -221,7 +225,7 @@ func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
 		return false, err
 	}
 	for _, m := range v.Machines {
-		if m.Machine == "turn" && slices.Contains(m.Possible, "interrupt") {
+		if m.Machine == "turn" && ofRoot(string(m.Path)) && slices.Contains(m.Possible, "interrupt") {
 			_, err := h.engine.Tell(ctx, world.Message{Log: log, Path: m.Path, By: by, Command: turn.Interrupt{}})
 			return true, err
 		}
@@ -247,7 +251,7 @@ func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error
 			if choice == "" {
 				continue
 			}
-			_, err := f.host.engine.Answer(ctx, q.Log+"/"+q.ID, choice, text, f.app.by())
+			_, err := f.host.engine.Answer(ctx, engine.Choice{Question: q.Log + "/" + q.ID, Choice: choice, Text: text, By: f.app.by()})
 			var late *engine.Answered
 			if errors.As(err, &late) {
 				err = nil // somebody else was faster
@@ -263,6 +267,9 @@ func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error
 	}
 }
 
+// budgetReason is why a conversation is suspended that used up a limit.
+const budgetReason = "budget"
+
 // err words an ending that is not a success, with the error its exit code hangs on.
 func (n ending) err(a *app) error {
 	log := n.view.Log
@@ -271,6 +278,10 @@ func (n ending) err(a *app) error {
 	}
 	if n.headless > 0 {
 		return fmt.Errorf("%w: %s denied because nobody is there to give permission", errPermission, count(n.headless, "call was", "calls were"))
+	}
+	if n.view.State == "suspended" && strings.HasPrefix(n.reason(), budgetReason) {
+		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` shows and raises limits, `%s` then goes on",
+			errBudget, n.reason(), a.command("budget %s", log), a.command("resume %s", log))
 	}
 	if n.view.State == "suspended" {
 		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` goes on", errTurnFailed, n.reason(), a.command("resume %s", log))
@@ -304,9 +315,18 @@ func (n ending) reason() string {
 func (a *app) howToAnswer(questions []world.Question) string {
 	ways := make([]string, len(questions))
 	for i, q := range questions {
-		ways[i] = fmt.Sprintf("%s waits for an answer; `%s`", summary(q), a.command("answer %s %s", q.ID, strings.Join(q.Choices, "|")))
+		ways[i] = fmt.Sprintf("%s waits for an answer; `%s`", summary(q), a.answerLine(q))
 	}
 	return strings.Join(ways, "\n")
+}
+
+// answerLine is what to type to settle a question.
+func (a *app) answerLine(q world.Question) string {
+	choices := strings.Join(q.Choices, "|")
+	if _, words := q.Ask.(tool.WhatToSay); words {
+		choices += " --text TEXT"
+	}
+	return a.command("answer %s %s", q.ID, choices)
 }
 
 func count(n int, one, many string) string {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
 
 	"stave/internal/engine"
-	"stave/internal/model"
-	"stave/internal/model/script"
+	"stave/internal/machine/session"
+	"stave/internal/mcp"
+	"stave/internal/model/catalog"
+	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/runelog/pebble"
 	"stave/internal/toolbox"
@@ -31,8 +31,10 @@ const (
 
 // host is an engine with its store, for the time of one command.
 type host struct {
-	log    runelog.Log
-	engine *engine.Engine
+	log      runelog.Log
+	engine   *engine.Engine
+	commands *runner
+	servers  *mcp.Hub // nil where none is configured
 }
 
 // hosted runs f on the data directory's host.
@@ -41,11 +43,24 @@ func (a *app) hosted(f func(h *host) error) (err error) {
 	if err != nil {
 		return err
 	}
-	h, err := openHost(dir, engine.Options{Now: a.now, Provider: a.models.provider})
+	c, err := a.useSettings()
+	if err != nil {
+		return err
+	}
+	opt := engine.Options{Now: a.now, Provider: a.models.provider, Info: a.models.info, Tokens: catalog.Tokens}
+	if len(c.Hooks) > 0 {
+		if opt.Hooks, err = newHooks(c.Hooks); err != nil {
+			return badInput("%w", err)
+		}
+	}
+	h, err := openHost(dir, opt)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.leave(h)) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	answerQueue(ctx, dir, a.models.queue)
 	return f(h)
 }
 
@@ -69,15 +84,38 @@ func openHost(dir string, opt engine.Options) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
+	h := &host{log: store, commands: &runner{dir: callsDir(dir, os.Getenv)}}
 	opt.Log, opt.TempDir = store, filepath.Join(dir, scratchName)
-	opt.Tools, err = toolbox.NewSet(toolbox.All()...)
+	opt.CallContext = func(ctx context.Context, c session.Config) context.Context {
+		return withCommands(ctx, c.Sandbox, c.Network)
+	}
+	opt.Survived, opt.Settled = h.commands.survived, h.commands.settled
+	opt.Tools, err = toolbox.NewSet(tools(h.commands)...)
 	if err == nil {
 		err = emptyDir(opt.TempDir)
+	}
+	if err == nil {
+		h.servers, err = connect(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &host{store, engine.New(opt)}, nil
+	if h.servers != nil {
+		opt.MoreTools = h.servers.Tools
+	}
+	h.engine = engine.New(opt)
+	return h, nil
+}
+
+// tools are those every agent has.
+func tools(commands toolbox.Runner) []toolbox.Tool {
+	list := toolbox.All()
+	for i, t := range list {
+		if t.Name == policy.ShellTool {
+			list[i] = toolbox.BashOn(commands)
+		}
+	}
+	return append(list, toolbox.SpawnAgent(), toolbox.WaitAgent(), toolbox.MessageAgent(), toolbox.CloseAgent(), toolbox.AskUser())
 }
 
 // openStore waits a moment for a command that is about to end.
@@ -109,57 +147,9 @@ func emptyDir(dir string) error {
 func (h *host) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	return errors.Join(h.engine.Close(ctx), h.log.Close())
-}
-
-const scriptPrefix = "script:"
-
-// modelName turns --model into the name a conversation keeps: a script by its
-// whole path, since the conversation may be resumed from anywhere.
-func modelName(flag string) (string, error) {
-	file, isScript := strings.CutPrefix(flag, scriptPrefix)
-	switch {
-	case flag == "":
-		return "", badInput("no model is named; this version talks to scripted models: pass --model script:FILE, or try `stave demo`")
-	case !isScript:
-		return "", badInput("--model %s: this version talks to scripted models only: pass --model script:FILE, or try `stave demo`", flag)
-	case file == "":
-		return "", badInput("--model %s names no file; write script:FILE", flag)
+	err := errors.Join(h.engine.Close(ctx), h.commands.close())
+	if h.servers != nil {
+		err = errors.Join(err, h.servers.Close())
 	}
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		return "", badInput("--model %s: %w", flag, err)
-	}
-	return scriptPrefix + abs, nil
-}
-
-// models finds the provider of a model by its name, each script read once.
-type models struct {
-	mu     sync.Mutex
-	loaded map[string]model.Provider
-}
-
-func (m *models) provider(_ context.Context, name string) (model.Provider, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.loaded[name]; p != nil {
-		return p, nil
-	}
-	file, ok := strings.CutPrefix(name, scriptPrefix)
-	if !ok {
-		return nil, fmt.Errorf("model %s: this version talks to scripted models only", name)
-	}
-	s, err := script.Load(file)
-	if err != nil {
-		return nil, err
-	}
-	m.add(name, s)
-	return s, nil
-}
-
-func (m *models) add(name string, p model.Provider) {
-	if m.loaded == nil {
-		m.loaded = map[string]model.Provider{}
-	}
-	m.loaded[name] = p
+	return errors.Join(err, h.log.Close())
 }

@@ -5,6 +5,9 @@ package main
 import (
 	"os"
 	"runtime/debug"
+
+	"stave/internal/toolbox/sandbox"
+	"stave/internal/toolbox/supervisor"
 )
 
 // gcPercent spends a little of the memory we have on not collecting a heap of a
@@ -12,6 +15,15 @@ import (
 const gcPercent = 400
 
 func main() {
+	// What runs around a command is this program too, and comes first.
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case sandbox.Verb:
+			os.Exit(sandbox.Main(os.Args[2:]))
+		case supervisor.Verb:
+			os.Exit(supervisor.Main(os.Args[2:]))
+		}
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

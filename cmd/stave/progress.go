@@ -24,6 +24,7 @@ const maxPartial = 4 << 10
 type progress struct {
 	*console
 	calls    map[string]string // what each open call does
+	asks     map[string]bool   // those that want words, not permission
 	partial  map[string]string // what each printed after its last newline
 	clean    cleaner           // of the answer that streams
 	streamed bool              // some of the present answer is on the screen
@@ -31,7 +32,7 @@ type progress struct {
 }
 
 func newProgress(c *console, v world.View) *progress {
-	p := &progress{console: c, calls: map[string]string{}, partial: map[string]string{}}
+	p := &progress{console: c, calls: map[string]string{}, asks: map[string]bool{}, partial: map[string]string{}}
 	for _, m := range v.Machines {
 		if m.Machine == "tool" {
 			p.calls[m.Path.Name()] = cut(visible(m.Detail), briefArgs)
@@ -51,15 +52,23 @@ func (p *progress) show(r runelog.Rune, e any) {
 	case session.Paused, session.Resumed, session.Unsuspended, session.Closing, session.Closed, session.Archived:
 		p.step(dim, "%s", r.To)
 	case turn.Started:
-		p.begin()
+		if ofRoot(r.Path) {
+			p.begin()
+		}
 		if e.Input.Mode != session.Queue {
 			p.step(dim, "turn %d (%s)", e.Number, e.Input.Mode)
 		}
 	default:
-		p.showTurn(r, e)
+		if ofRoot(r.Path) {
+			p.showTurn(r, e)
+		}
 		p.showTool(r, e)
 	}
 }
+
+// ofRoot reports whether the first agent did it: the answer a person waits for
+// is its answer, and what others say goes to whoever gave them their task.
+func ofRoot(path string) bool { return strings.HasPrefix(path, string(world.RootPath)+"/") }
 
 func (p *progress) showTurn(r runelog.Rune, e any) {
 	switch e := e.(type) {
@@ -91,10 +100,11 @@ func (p *progress) showTool(r runelog.Rune, e any) {
 	switch e := e.(type) {
 	case tool.Call:
 		p.calls[e.CallID] = e.Tool + " " + brief(e.Arguments)
+		p.asks[e.CallID] = e.Safety == tool.Question
 		p.step("", "→ %s", p.calls[e.CallID])
 	case tool.ApprovalRequested:
 		if !p.attended { // else the question itself follows
-			p.step(yellow, "? %s needs permission", p.calls[e.CallID])
+			p.step(yellow, "? %s needs %s", p.calls[e.CallID], p.needs(e.CallID))
 		}
 	case tool.Approved:
 		if r.From == "awaiting_approval" {
@@ -111,6 +121,13 @@ func (p *progress) showTool(r runelog.Rune, e any) {
 	case tool.Result:
 		p.result(e)
 	}
+}
+
+func (p *progress) needs(call string) string {
+	if p.asks[call] {
+		return "an answer"
+	}
+	return "permission"
 }
 
 // output passes on what a running call prints, a line at a time, if somebody is
@@ -131,6 +148,7 @@ func (p *progress) result(e tool.Result) {
 	delete(p.partial, e.CallID)
 	name, _, _ := strings.Cut(p.calls[e.CallID], " ")
 	delete(p.calls, e.CallID)
+	delete(p.asks, e.CallID)
 	if e.Status == tool.Success {
 		p.step(green, "✓ %s: %s", name, gist(e.Text))
 		return

@@ -22,6 +22,8 @@ func asked(q world.Question) (call tool.Call, why string) {
 		return ask.Call, ask.Reason
 	case tool.WhatHappened:
 		return ask.Call, ask.Known
+	case tool.WhatToSay:
+		return ask.Call, "the agent wants to know"
 	}
 	return tool.Call{}, ""
 }
@@ -57,12 +59,19 @@ var (
 		{letter: "n", choice: "not_happened", meaning: "it did not happen"},
 		{letter: "r", choice: "retry", meaning: "run it again"},
 	}
+	whatToSayKeys = []key{
+		{letter: "r", choice: "reply", meaning: "reply, with your words behind it", takesText: true},
+		{letter: "n", choice: "deny", meaning: "no answer", takesText: true},
+	}
 )
 
 func (a *app) newDialog(q world.Question, dir string) *dialog {
 	d := &dialog{app: a, q: q, dir: dir, keys: mayRunKeys}
-	if _, lost := q.Ask.(tool.WhatHappened); lost {
+	switch q.Ask.(type) {
+	case tool.WhatHappened:
 		d.keys = whatHappenedKeys
+	case tool.WhatToSay:
+		d.keys = whatToSayKeys
 	}
 	d.describe()
 	return d
@@ -72,8 +81,11 @@ func (d *dialog) describe() {
 	call, why := asked(d.q)
 	c := &d.app.console
 	title := call.Tool + " asks to run: " + why
-	if d.q.Kind != "may_run" {
+	switch d.q.Ask.(type) {
+	case tool.WhatHappened:
 		title = "What became of " + call.Tool + "? " + why
+	case tool.WhatToSay:
+		title = call.Tool + ": " + why
 	}
 	c.note("\n%s", c.paint(bold, "? "+line(title, shortArgs)))
 	d.arguments(call, shortArgs)
@@ -104,7 +116,8 @@ func (d *dialog) read(typed string) (choice, text string) {
 		return "", ""
 	}
 	for _, k := range d.keys {
-		if letter == k.letter && (rest == "" || k.takesText) {
+		// A reply without a word says nothing, so it is not taken for one.
+		if letter == k.letter && (rest == "" && k.choice != "reply" || rest != "" && k.takesText) {
 			return k.choice, strings.TrimSpace(rest)
 		}
 	}

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,11 +21,20 @@ import (
 
 	"stave/internal/runelog"
 	"stave/internal/runelog/pebble"
+	"stave/internal/toolbox/sandbox"
+	"stave/internal/toolbox/supervisor"
 )
 
 func TestMain(m *testing.M) {
+	// What runs around a command is this program under another name.
+	if len(os.Args) > 1 && (os.Args[1] == sandbox.Verb || os.Args[1] == supervisor.Verb) {
+		main()
+	}
 	testscript.Main(m, map[string]func(){"stave": main})
 }
+
+// nobodyThere is an address where nothing can listen.
+const nobodyThere = "http://127.0.0.1:0"
 
 // TestScripts plays what a person types and reads, from testdata/script.
 func TestScripts(t *testing.T) {
@@ -30,13 +44,28 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("STAVE_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
+			e.Setenv("OLLAMA_BASE_URL", nobodyThere) // whatever runs on this machine
 			return os.MkdirAll(filepath.Join(e.WorkDir, "tmp"), 0o700)
 		},
+		Condition: canBuild,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "fields": fields, "keep": keep, "await": await, "forge": forge, "flip": flip,
+			"slay": slay, "absent": absent, "wire": serve,
 		},
 	})
 }
+
+// canBuild is the condition [sandbox:LEVEL]: this machine can build it.
+func canBuild(cond string) (bool, error) {
+	level, ok := strings.CutPrefix(cond, "sandbox:")
+	if !ok {
+		return false, fmt.Errorf("there is no condition %q", cond)
+	}
+	parsed, err := sandbox.ParseLevel(level)
+	return err == nil && detected().Of(parsed).OK, err
+}
+
+var detected = sync.OnceValue(sandbox.Detect)
 
 // exits CODE COMMAND... runs a command that must end with exactly this code.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
@@ -146,5 +175,46 @@ func flip(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		data[len(data)/2] ^= 1
 		ts.Check(os.WriteFile(name, data, 0o600))
+	}
+}
+
+// slay FILE kills the processes whose numbers a command wrote into a file, in
+// that order.
+func slay(ts *testscript.TestScript, _ bool, args []string) {
+	for _, word := range strings.Fields(ts.ReadFile(args[0])) {
+		pid, err := strconv.Atoi(word)
+		ts.Check(err)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			ts.Fatalf("killing %d: %v", pid, err)
+		}
+	}
+}
+
+// absent TEXT DIR demands that no file below a directory, and neither output of
+// the last command, holds a text.
+func absent(ts *testscript.TestScript, _ bool, args []string) {
+	text := []byte(args[0])
+	for _, stream := range []string{"stdout", "stderr"} {
+		if strings.Contains(ts.ReadFile(stream), args[0]) {
+			ts.Fatalf("%s holds %s", stream, args[0])
+		}
+	}
+	files := 0
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[1]), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		files++
+		if bytes.Contains(data, text) {
+			ts.Fatalf("%s holds %s", name, args[0])
+		}
+		return nil
+	}))
+	if files == 0 {
+		ts.Fatalf("there is no file in %s", args[1])
 	}
 }

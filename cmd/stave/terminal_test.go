@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -113,6 +114,22 @@ func (s *terminal) types(text string) {
 	}
 }
 
+// slay kills the processes whose numbers a command wrote into a file.
+func (s *terminal) slay(file string) {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, file))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, word := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the first may have taken the others along
+	}
+}
+
 // ends waits for the command to end with a code.
 func (s *terminal) ends(want int) {
 	s.t.Helper()
@@ -141,7 +158,7 @@ replies:
 // a person can see all of what would run.
 func TestApprove(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "write it")
+	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
 	s.expect("I write.")
 	s.expect("? Bash asks to run: ")
 	s.expect(`{"command":"echo hi > made.txt; echo \u202eevil"}`)
@@ -173,7 +190,7 @@ func TestApprove(t *testing.T) {
 // TestDeny shows that a refusal can carry a reason, which the model is told.
 func TestDeny(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "write it")
+	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
 	s.expect("n = no")
 	s.types("n not on a Friday\n")
 	s.expect("✗ Bash denied: not on a Friday")
@@ -185,7 +202,7 @@ func TestDeny(t *testing.T) {
 func TestTypedAhead(t *testing.T) {
 	t.Parallel()
 	s := atTerminal(t, strings.Replace(writeScript, "text: I write.", "text: I write.\n    delay: 300ms", 1),
-		"ask", "--model", "script:script.yaml", "write it")
+		"ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
 	s.types("y\ny\n")
 	s.expect("y = yes, n = no, ? = whole arguments > ")
 	time.Sleep(100 * time.Millisecond)
@@ -200,7 +217,7 @@ func TestTypedAhead(t *testing.T) {
 // TestEndOfInput shows that a person who leaves leaves the question open.
 func TestEndOfInput(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "write it")
+	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
 	s.expect("? = whole arguments > ")
 	s.types("\x04")
 	s.expect("stave answer call_")
@@ -215,9 +232,9 @@ func TestLostOutcome(t *testing.T) {
 	t.Parallel()
 	s := atTerminal(t, `
 replies:
-  - calls: [{tool: Bash, args: {command: "touch started; sleep 30"}}]
+  - calls: [{tool: Bash, args: {command: "echo $PPID $$ > watcher; touch started; exec sleep 30"}}]
   - text: Good to know.
-`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "start it")
+`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "--sandbox", "off", "start it")
 	for range 1000 {
 		if _, err := os.Stat(filepath.Join(s.dir, "started")); err == nil {
 			break
@@ -228,6 +245,7 @@ replies:
 		t.Fatal(err)
 	}
 	s.ends(-1)
+	s.slay("watcher")
 	again := &terminal{t: t, dir: s.dir, closed: make(chan struct{})}
 	again.cmd = s.command("resume")
 	again.start()
@@ -251,7 +269,7 @@ replies:
 // TestInterruptAnswer shows that Ctrl-C ends the turn and keeps what was said.
 func TestInterruptAnswer(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, talkative, "ask", "--model", "script:script.yaml", "tell me a story")
+	s := atTerminal(t, talkative, "ask", "--model", "script:script.yaml", "--sandbox", "off", "tell me a story")
 	s.expect("Once upon")
 	s.types(ctrlC)
 	s.expect("turn interrupted: interrupt")
@@ -274,7 +292,7 @@ func TestInterruptTool(t *testing.T) {
 	s := atTerminal(t, `
 replies:
   - calls: [{tool: Bash, args: {command: "echo $$ > pid; exec sleep 30"}}]
-`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "sleep")
+`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "--sandbox", "off", "sleep")
 	s.expect("→ Bash")
 	var pid []byte
 	for range 1000 {
@@ -295,7 +313,7 @@ replies:
 // does not run.
 func TestInterruptQuestion(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "write it")
+	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
 	s.expect("? = whole arguments > ")
 	s.types(ctrlC)
 	s.expect("✗ Bash cancelled")
@@ -311,7 +329,7 @@ func TestLeaveAtOnce(t *testing.T) {
 	s := atTerminal(t, `
 replies:
   - calls: [{tool: Bash, args: {command: "trap '' TERM; touch started; sleep 20 & wait; sleep 20"}}]
-`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "sleep")
+`, "ask", "--mode", "yolo", "--model", "script:script.yaml", "--sandbox", "off", "sleep")
 	for range 1000 {
 		if _, err := os.Stat(filepath.Join(s.dir, "started")); err == nil {
 			break
@@ -331,7 +349,7 @@ replies:
 // TestTerminate shows that being told to end leaves the turn to the next process.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
-	s := atTerminal(t, talkative, "ask", "--model", "script:script.yaml", "tell me a story")
+	s := atTerminal(t, talkative, "ask", "--model", "script:script.yaml", "--sandbox", "off", "tell me a story")
 	s.expect("Once upon")
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -351,7 +369,7 @@ func TestHarmlessAnswer(t *testing.T) {
 replies:
   - deltas: ["red: \x1b[3", "1mred\x1b[0m title: \x1b]0;", "owned\x07 end\r\u200b."]
     pace: 40ms
-`, "ask", "--model", "script:script.yaml", "paint")
+`, "ask", "--model", "script:script.yaml", "--sandbox", "off", "paint")
 	s.ends(0)
 	if screen := s.seen(); !strings.Contains(screen, "red: red title:  end.") || strings.Contains(screen, "\x1b") {
 		t.Errorf("on the screen is %q", screen)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stave/internal/machine/tool"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -86,14 +87,18 @@ func (a *app) waitsForPerson(w *reason, q world.Question, n int) {
 	call, why := asked(q)
 	w.Waits = fmt.Sprintf("It waits for a person: may %s run with %s? (%s)", call.Tool, cut(visible(string(call.Arguments)), shortArgs), line(why, shownLine))
 	w.Next = "Approved, the call runs and its result goes back to the model; denied, the model is told so. Either way the turn goes on."
-	if q.Kind != "may_run" {
+	switch q.Ask.(type) {
+	case tool.WhatToSay:
+		w.Waits = fmt.Sprintf("It waits for a person: %s asks %s", call.Tool, cut(visible(string(call.Arguments)), shortArgs))
+		w.Next = "What you say becomes the call's result; then the turn goes on."
+	case tool.WhatHappened:
 		w.Waits = fmt.Sprintf("It waits for a person: what became of %s with %s? (%s)", call.Tool, cut(visible(string(call.Arguments)), shortArgs), line(why, shownLine))
 		w.Next = "The answer becomes the call's result, or the call runs again; then the turn goes on."
 	}
 	if n > 1 {
 		w.Waits += fmt.Sprintf(" And %s.", count(n-1, "more question", "more questions"))
 	}
-	w.MovedBy = fmt.Sprintf("You can answer: `%s`.", a.command("answer %s %s", q.ID, strings.Join(q.Choices, "|")))
+	w.MovedBy = fmt.Sprintf("You can answer: `%s`.", a.answerLine(q))
 }
 
 func (a *app) waitsForWork(w *reason, v world.View) {

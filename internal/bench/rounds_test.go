@@ -75,7 +75,7 @@ replies:
 		var memory []int64
 		for i := range repeats {
 			dir := b.TempDir()
-			took, rss := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--headless", "--model", "script:"+script, "go")
+			took, rss := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--sandbox", "off", "--headless", "--model", "script:"+script, "go")
 			ours, memory = append(ours, took), append(memory, rss)
 			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync")
 			synced = append(synced, took)

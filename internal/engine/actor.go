@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stave/internal/machine"
+	"stave/internal/machine/tool"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -45,6 +46,8 @@ type actor struct {
 	waiters     []chan<- error // told when nothing is due or running
 	drained     chan<- error   // told when nothing is running
 	transcripts map[world.Path]*world.Transcript
+	// checkpointed is the turn before whose first effect the workspace was kept.
+	checkpointed string
 }
 
 func newActor(e *Engine, log string, how opening) *actor {
@@ -161,11 +164,22 @@ func (a *actor) recordLoss(headless bool) error {
 		return err
 	}
 	for _, lost := range losses {
+		lost = a.orTakeUp(lost)
 		if _, err := a.write(a.e.ctx, lost); err != nil && !errors.Is(err, world.ErrStale) {
 			return err
 		}
 	}
 	return nil
+}
+
+// orTakeUp turns a loss into taking the run up again, where it outlived us.
+func (a *actor) orTakeUp(lost world.Message) world.Message {
+	j, ok := a.world.JobAt(lost.Path)
+	run, isRun := j.Work.(tool.RunTool)
+	if ok && isRun && a.e.opt.Survived != nil && a.e.opt.Survived(run.Call, run.Attempt, time.UnixMilli(a.world.Since(lost.Path))) {
+		lost.Command = tool.Reattach{}
+	}
+	return lost
 }
 
 // handle answers one message.

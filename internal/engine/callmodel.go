@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
 	"stave/internal/machine"
+	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
 	"stave/internal/model"
 	"stave/internal/toolbox"
@@ -30,29 +32,47 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := a.world.Session().Config
-	req := model.Request{
-		Model: cfg.Model, System: cfg.System, Messages: transcript.Messages(),
-		Tools: a.e.toolSpecs(), Attempt: w.Attempt,
+	who := a.world.Agent(j.Path)
+	e, may := a.e, a.e.allowed(who.Tools)
+	if a.world.Session().Config.Network {
+		may = reachingOut(may)
 	}
-	e := a.e
+	req := model.Request{
+		Model: who.Model, System: who.System, Messages: transcript.Messages(),
+		Tools: toolSpecs(may), Attempt: w.Attempt, CacheKey: a.log + "/" + who.ID,
+	}
 	return func(ctx context.Context, t teller) (machine.Command, error) {
 		if err := sleep(ctx, time.Duration(w.WaitMs)*time.Millisecond); err != nil {
 			return nil, err
 		}
-		provider, err := e.opt.Provider(ctx, cfg.Model)
+		provider, err := e.opt.Provider(ctx, req.Model)
 		if err != nil {
-			return turn.Fail{Type: string(model.ErrInternal), Message: err.Error()}, nil
+			return turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), Free: true}, nil
 		}
-		answer, err := e.stream(ctx, t, provider, req)
+		answer, err := e.answer(ctx, t, provider, req)
 		if err != nil {
 			return t.fail(ctx, err)
 		}
+		bill := e.bill(req.Model, answer)
 		if len(answer.Calls) == 0 {
-			return turn.Finish{Output: answer.Parts, Stop: answer.Stop, Usage: answer.Usage}, nil
+			return turn.Finish{Output: answer.Parts, Stop: answer.Stop, Bill: bill}, nil
 		}
-		return turn.ReceiveToolCalls{Output: answer.Parts, Calls: e.proposals(answer.Calls), Usage: answer.Usage}, nil
+		calls := e.proposals(answer.Calls, may)
+		e.guard(ctx, calls, may)
+		return turn.ReceiveToolCalls{Output: answer.Parts, Calls: calls, Bill: bill}, nil
 	}, nil
+}
+
+// answer makes room for a request, pays for it in advance, and makes it.
+func (e *Engine) answer(ctx context.Context, t teller, p model.Provider, r model.Request) (model.Response, error) {
+	r, err := e.compact(ctx, t, p, r)
+	if err == nil {
+		err = t.reserve(ctx, &r)
+	}
+	if err != nil {
+		return model.Response{}, err
+	}
+	return e.stream(ctx, t, p, r)
 }
 
 // stream reads one answer, passing its fragments on as they come.
@@ -79,13 +99,14 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 
 // fail reports a failed attempt, unless the turn is not interested any more.
 func (t teller) fail(ctx context.Context, err error) (machine.Command, error) {
-	if errors.Is(err, world.ErrStale) || ctx.Err() != nil {
+	if errors.Is(err, world.ErrStale) || errors.Is(err, errExhausted) || ctx.Err() != nil {
 		return nil, err
 	}
 	f := turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), JitterSeed: jitter(t.job.ID)}
 	var known *model.Error
 	if errors.As(err, &known) {
 		f.Type, f.Message, f.Retryable, f.RetryMs = string(known.Kind), known.Message, known.Retryable, known.RetryAfter.Milliseconds()
+		f.Free = free(known.Kind)
 	}
 	return f, nil
 }
@@ -109,9 +130,32 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (e *Engine) toolSpecs() []model.ToolSpec {
+// allowed returns the tools of these names, all for nil.
+func (e *Engine) allowed(names []string) []toolbox.Tool {
+	all := e.opt.Tools.List()
+	if e.opt.MoreTools != nil {
+		all = append(all, e.opt.MoreTools()...)
+	}
+	if names == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(t toolbox.Tool) bool { return !slices.Contains(names, t.Name) })
+}
+
+// reachingOut gives commands that may use the network the traits that brings.
+func reachingOut(tools []toolbox.Tool) []toolbox.Tool {
+	tools = slices.Clone(tools)
+	for i, t := range tools {
+		if t.Workspace && t.Safety == toolbox.SideEffect {
+			tools[i].Traits = append(slices.Clone(t.Traits), tool.Untrusted, tool.External)
+		}
+	}
+	return tools
+}
+
+func toolSpecs(tools []toolbox.Tool) []model.ToolSpec {
 	var specs []model.ToolSpec
-	for _, t := range e.opt.Tools.List() {
+	for _, t := range tools {
 		specs = append(specs, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 	}
 	return specs
@@ -119,19 +163,20 @@ func (e *Engine) toolSpecs() []model.ToolSpec {
 
 // proposals checks and freezes the model's calls. The ids are ours: the
 // provider's may be empty or doubled.
-func (e *Engine) proposals(calls []model.RawCall) []turn.Proposal {
+func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Proposal {
 	list := make([]turn.Proposal, len(calls))
 	for i, c := range calls {
 		p := turn.Proposal{CallID: e.opt.NewID("call"), Tool: c.Name, Alias: c.ID, Opaque: c.Opaque, Origin: c.Origin, Safety: string(toolbox.SideEffect)}
-		t, known := e.opt.Tools.Lookup(c.Name)
+		at := slices.IndexFunc(may, func(t toolbox.Tool) bool { return t.Name == c.Name })
 		args, err := toolbox.Canonical(c.Args)
 		switch {
 		case err != nil:
 			p.Invalid = "the arguments are not usable: " + err.Error()
 			args = unreadable(c.Args)
-		case !known:
+		case at < 0:
 			p.Invalid = "there is no tool called " + c.Name
 		default:
+			t := may[at]
 			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, t.Traits
 			if err := t.Check(args); err != nil {
 				p.Invalid = "the arguments do not fit: " + err.Error()

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"stave/internal/machine/session"
+	"stave/internal/model"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -82,6 +83,42 @@ func (e *Engine) Fork(ctx context.Context, log string, at uint64, by string) (st
 		ConversationID: fork, RootAgentID: e.opt.NewID("agt"), Title: s.Title + " (fork)", Headless: s.Headless, Config: cfg,
 	}}})
 	return fork, err
+}
+
+// SwitchModel lets another model go on with a conversation, if it can take what
+// was said so far.
+func (e *Engine) SwitchModel(ctx context.Context, log, name, by string) error {
+	if _, err := e.opt.Provider(ctx, name); err != nil {
+		return err
+	}
+	info := e.opt.Info(name)
+	if info.NoImages {
+		t := world.NewTranscript(world.RootPath)
+		for r, err := range e.opt.Log.Read(ctx, log, 0) {
+			if err = errors.Join(err, t.Add(r)); err != nil {
+				return err
+			}
+		}
+		if hasImages(t.Messages()) {
+			return fmt.Errorf("%s cannot look at images, and the conversation has some; choose a model that can", name)
+		}
+	}
+	if info.NoTools && len(e.allowed(nil)) > 0 {
+		return fmt.Errorf("%s cannot call tools, and the conversation needs them; choose a model that can", name)
+	}
+	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: by, Command: session.SwitchModel{Model: name}})
+	return err
+}
+
+func hasImages(messages []model.Message) bool {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if p.Image != nil || p.Result != nil && len(p.Result.Images) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Archive moves a closed conversation to cold storage.

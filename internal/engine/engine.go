@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
 	"stave/internal/model"
 	"stave/internal/runelog"
 	"stave/internal/toolbox"
@@ -32,9 +33,25 @@ var ErrClosed = errors.New("the engine is shutting down")
 
 // Options say what an engine works with. Log, Tools and Provider are needed.
 type Options struct {
-	Log      runelog.Log
-	Tools    toolbox.Set
-	Provider func(ctx context.Context, name string) (model.Provider, error)
+	Log   runelog.Log
+	Tools toolbox.Set
+	// MoreTools are those that come and go, as of servers; nil for none.
+	MoreTools func() []toolbox.Tool
+	// CallContext gives a call's context what its conversation settled.
+	CallContext func(ctx context.Context, c session.Config) context.Context
+	// Survived says whether a run that a dead process had begun can be taken up
+	// again; nil for never. Settled is told once the result of a run is durable.
+	Survived func(c tool.Call, attempt int, since time.Time) bool
+	Settled  func(c tool.Call, attempt int)
+	// Hooks are asked about calls and told of results; nil for none.
+	Hooks Hooks
+	// Checkpoints keep how workspaces were; nil keeps nothing.
+	Checkpoints Checkpoints
+	Provider    func(ctx context.Context, name string) (model.Provider, error)
+	// Info says what is known of a model; nil knows nothing of any.
+	Info func(model string) ModelInfo
+	// Tokens estimates, never too low, how long a request is; nil counts bytes.
+	Tokens func(model.Request) int64
 	// TempDir is where running calls keep scratch files.
 	TempDir string
 	// Now and NewID are where time and randomness enter.
@@ -76,6 +93,12 @@ func New(opt Options) *Engine {
 	}
 	if opt.NewID == nil {
 		opt.NewID = NewID
+	}
+	if opt.Info == nil {
+		opt.Info = func(string) ModelInfo { return ModelInfo{} }
+	}
+	if opt.Tokens == nil {
+		opt.Tokens = countBytes
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Engine{opt: opt, ctx: ctx, cancel: cancel, actors: map[string]*actor{}, failed: map[string]error{}}

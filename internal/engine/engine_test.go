@@ -207,18 +207,18 @@ func TestApprovalSurvivesRestart(t *testing.T) {
 
 	second := newRig(t, store, twoTools)
 	id := v.Questions[0].ID
-	if _, err := second.Answer(t.Context(), id, "maybe", "", "user:t"); err == nil || !strings.Contains(err.Error(), "approve, deny") {
+	if _, err := second.Answer(t.Context(), engine.Choice{Question: id, Choice: "maybe", Text: "", By: "user:t"}); err == nil || !strings.Contains(err.Error(), "approve, deny") {
 		t.Errorf("a wrong choice gave %v", err)
 	}
-	if _, err := second.Answer(t.Context(), id, "approve", "", "user:t"); err != nil {
+	if _, err := second.Answer(t.Context(), engine.Choice{Question: id, Choice: "approve", Text: "", By: "user:t"}); err != nil {
 		t.Fatal(err)
 	}
 	second.settle(log)
 	var late *engine.Answered
-	if _, err := second.Answer(t.Context(), id, "deny", "", "user:u"); !errors.As(err, &late) || late.Decision.Kind != "tool.approved" {
+	if _, err := second.Answer(t.Context(), engine.Choice{Question: id, Choice: "deny", Text: "", By: "user:u"}); !errors.As(err, &late) || late.Decision.Kind != "tool.approved" {
 		t.Errorf("a late answer gave %v", err)
 	}
-	if _, err := second.Answer(t.Context(), "call_nobody", "deny", "", "user:u"); !errors.Is(err, engine.ErrNoQuestion) {
+	if _, err := second.Answer(t.Context(), engine.Choice{Question: "call_nobody", Choice: "deny", Text: "", By: "user:u"}); !errors.Is(err, engine.ErrNoQuestion) {
 		t.Errorf("an unknown question gave %v", err)
 	}
 	if b, _ := os.ReadFile(filepath.Join(first.dir, "ledger")); string(b) != "hi\n" {
@@ -230,7 +230,7 @@ func TestDenialGoesToTheModel(t *testing.T) {
 	r := newRig(t, memory.New(), twoTools)
 	log := r.begin("hello", "ask")
 	id := r.settle(log).Questions[0].ID
-	if _, err := r.Answer(t.Context(), id, "deny", "not today", "user:t"); err != nil {
+	if _, err := r.Answer(t.Context(), engine.Choice{Question: id, Choice: "deny", Text: "not today", By: "user:t"}); err != nil {
 		t.Fatal(err)
 	}
 	r.settle(log)
@@ -385,7 +385,7 @@ replies:
 			if err := os.WriteFile(filepath.Join(first.dir, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := second.Answer(t.Context(), v.Questions[0].ID, c.choice, "the output", "user:t"); err != nil {
+			if _, err := second.Answer(t.Context(), engine.Choice{Question: v.Questions[0].ID, Choice: c.choice, Text: "the output", By: "user:t"}); err != nil {
 				t.Fatal(err)
 			}
 			second.settle(log)

@@ -9,6 +9,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/tool"
+	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -46,8 +47,18 @@ func (a *Answered) Error() string {
 // ErrNoQuestion says that there is no such question.
 var ErrNoQuestion = errors.New("no such question")
 
+// Choice is a person's answer to an open question.
+type Choice struct {
+	Question string // its id
+	Choice   string // one of the question's choices
+	Text     string // the words of a reply, the reason of a denial, the output of a lost call
+	Remember string // how long an approval holds: "" for this call only, see policy.Scopes
+	By       string
+}
+
 // Answer takes a person's choice on an open question and returns its log.
-func (e *Engine) Answer(ctx context.Context, id, choice, text, by string) (string, error) {
+func (e *Engine) Answer(ctx context.Context, c Choice) (string, error) {
+	id := c.Question
 	open, err := e.Inbox(ctx)
 	if err != nil {
 		return "", err
@@ -57,36 +68,50 @@ func (e *Engine) Answer(ctx context.Context, id, choice, text, by string) (strin
 		return "", e.decided(ctx, id)
 	}
 	q := open[i]
-	cmd, err := answer(q, choice, text)
+	cmd, err := answer(q, c)
 	if err != nil {
 		return "", err
 	}
-	_, err = e.Tell(ctx, world.Message{Log: q.Log, Path: q.Path, Command: cmd, By: by})
+	_, err = e.Tell(ctx, world.Message{Log: q.Log, Path: q.Path, Command: cmd, By: c.By})
 	var refusal *machine.Refusal
-	if errors.As(err, &refusal) {
+	if errors.As(err, &refusal) && refusal.Reason == "" { // it is not asked any more
 		return "", e.decided(ctx, id)
 	}
 	return q.Log, err
 }
 
 // answer turns a choice into the command it stands for.
-func answer(q world.Question, choice, text string) (machine.Command, error) {
-	if slices.Contains(q.Choices, choice) {
-		switch choice {
+func answer(q world.Question, c Choice) (machine.Command, error) {
+	if slices.Contains(q.Choices, c.Choice) {
+		switch c.Choice {
 		case machine.Verb(tool.Approve{}):
-			ask, _ := q.Ask.(tool.MayRun)
-			return tool.Approve{Digest: ask.Call.Digest}, nil
+			return approval(q, c)
+		case machine.Verb(tool.Reply{}):
+			return tool.Reply{Text: c.Text}, nil
 		case machine.Verb(tool.Deny{}):
-			return tool.Deny{Reason: text}, nil
+			return tool.Deny{Reason: c.Text}, nil
 		case machine.Verb(tool.Happened{}):
-			return tool.Happened{Output: text}, nil
+			return tool.Happened{Output: c.Text}, nil
 		case machine.Verb(tool.NotHappened{}):
 			return tool.NotHappened{}, nil
 		case machine.Verb(tool.Retry{}):
 			return tool.Retry{}, nil
 		}
 	}
-	return nil, fmt.Errorf("%q is not an answer to %s; choose one of %s", choice, q.ID, strings.Join(q.Choices, ", "))
+	return nil, fmt.Errorf("%q is not an answer to %s; choose one of %s", c.Choice, q.ID, strings.Join(q.Choices, ", "))
+}
+
+func approval(q world.Question, c Choice) (machine.Command, error) {
+	ask, _ := q.Ask.(tool.MayRun)
+	memory, remember, err := policy.Remember(c.Remember, ask.Call)
+	if err != nil {
+		return nil, err
+	}
+	a := tool.Approve{Digest: ask.Call.Digest}
+	if remember {
+		a.Remember = memory.Scope
+	}
+	return a, nil
 }
 
 // decided finds out what became of a question that is not open.

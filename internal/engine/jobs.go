@@ -55,13 +55,17 @@ func (a *actor) setDeadline(p world.Path) {
 		t.Stop()
 		delete(a.deadlines, p)
 	}
-	q, ok := a.world.QuestionAt(p)
-	if !ok || q.DeadlineMs == 0 {
+	if q, ok := a.world.QuestionAt(p); ok && q.DeadlineMs != 0 {
+		a.deadlines[p] = a.after(q.DeadlineMs-a.e.nowMs(), func(a *actor) { a.late(p, "") })
 		return
 	}
-	wait := time.Duration(q.DeadlineMs-a.e.nowMs()) * time.Millisecond
-	a.deadlines[p] = time.AfterFunc(wait, func() {
-		_ = a.do(a.e.ctx, func(a *actor) error { a.late(p, ""); return nil })
+	a.setWallClock(p)
+}
+
+// after runs f on the actor's goroutine when some milliseconds have passed.
+func (a *actor) after(ms int64, f func(*actor)) *time.Timer {
+	return time.AfterFunc(time.Duration(ms)*time.Millisecond, func() {
+		_ = a.do(a.e.ctx, func(a *actor) error { f(a); return nil })
 	})
 }
 
@@ -108,6 +112,9 @@ func (a *actor) done(r *running, last machine.Command, err error, cut bool) {
 	r.limit.Stop()
 	if last != nil && !cut {
 		_, err = a.handle(a.e.ctx, r.message(last))
+		if run, ok := r.job.Work.(tool.RunTool); ok && err == nil && a.e.opt.Settled != nil {
+			go a.e.opt.Settled(run.Call, run.Attempt)
+		}
 	}
 	if a.running[r.job.Path] != r {
 		return
@@ -159,6 +166,7 @@ type work func(context.Context, teller) (machine.Command, error)
 func (a *actor) performer(j world.Job) (do work, limit time.Duration, err error) {
 	switch w := j.Work.(type) {
 	case agent.Prepare:
+		w.Model = a.world.Agent(j.Path).Model
 		return a.e.prepare(w), a.e.opt.ModelLimit, nil
 	case turn.CallModel:
 		do, err := a.callModel(j, w)
@@ -178,9 +186,13 @@ type teller struct {
 
 func (t teller) do(ctx context.Context, c machine.Command) error {
 	return t.a.do(ctx, func(a *actor) error {
-		_, err := a.handle(ctx, world.Message{Path: t.job.Path, Command: c, By: author(t.job), Job: t.job.ID})
+		_, err := a.handle(ctx, t.message(c))
 		return err
 	})
+}
+
+func (t teller) message(c machine.Command) world.Message {
+	return world.Message{Path: t.job.Path, Command: c, By: author(t.job), Job: t.job.ID}
 }
 
 func author(j world.Job) string {

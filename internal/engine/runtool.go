@@ -17,19 +17,26 @@ import (
 
 // runTool is the job of an approved call.
 func (a *actor) runTool(w tool.RunTool) work {
-	e, dir := a.e, a.world.Session().Config.Dir
+	e, cfg := a.e, a.world.Session().Config
+	dir := cfg.Dir
 	return func(ctx context.Context, t teller) (machine.Command, error) {
-		known, ok := e.opt.Tools.Lookup(w.Call.Tool)
+		if e.opt.CallContext != nil {
+			ctx = e.opt.CallContext(ctx, cfg)
+		}
+		known, ok := e.lookup(w.Call.Tool)
 		if !ok {
 			return tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"}, nil
 		}
 		env := &callEnv{e: e, t: t, ctx: ctx, dir: dir, work: w}
 		defer env.cleanUp()
+		e.keepCheckpoint(ctx, t, known, dir)
 		out, err := supervise(func() (toolbox.Output, error) { return known.Run(ctx, env, w.Call.Arguments) })
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return verdict(out, err), nil
+		last := verdict(out, err)
+		e.observe(w.Call, last)
+		return last, nil
 	}
 }
 
@@ -67,6 +74,10 @@ type callEnv struct {
 
 func (v *callEnv) Dir() string             { return v.dir }
 func (v *callEnv) Attempt() int            { return v.work.Attempt }
+func (v *callEnv) Plain() bool             { return v.work.Plain }
+func (v *callEnv) Again() bool             { return v.work.Again }
+func (v *callEnv) Streamed() int64         { return v.work.Streamed }
+func (v *callEnv) CallID() string          { return v.work.Call.CallID }
 func (v *callEnv) Intent() json.RawMessage { return v.work.Intent }
 
 func (v *callEnv) Declare(ctx context.Context, intent any) error {

@@ -31,6 +31,15 @@ const (
 	uuid   = "github.com/google/uuid"
 	cobra  = "github.com/spf13/cobra"
 	cmp    = "github.com/google/go-cmp"
+	pflag  = "github.com/spf13/pflag"
+	sh     = "mvdan.cc/sh/v3"
+	web    = "golang.org/x/net"
+	oauth  = "golang.org/x/oauth2"
+	rate   = "golang.org/x/time"
+	rapid  = "pgregory.net/rapid"
+	claude = "github.com/anthropics/anthropic-sdk-go/v2"
+	gpt    = "github.com/openai/openai-go/v3"
+	mcpSDK = "github.com/modelcontextprotocol/go-sdk"
 
 	everyone = "*"
 	machines = "machine machine/session machine/agent machine/turn machine/tool " +
@@ -53,33 +62,40 @@ var floors = []room{
 	{floor: 1, name: "machine/project", pure: true, may: "machine model"},
 
 	{floor: 2, name: "runelog", pure: true, may: "machine", uses: []string{canon, zstd}},
-	{floor: 2, name: "policy", pure: true, may: "machine machine/tool machine/stage"},
+	{floor: 2, name: "policy", pure: true, may: "machine machine/tool machine/stage", uses: []string{canon, glob, yaml, sh}},
 
 	{floor: 3, name: "world", pure: true, may: machines + " model runelog policy", uses: []string{canon}},
 
-	{floor: 4, name: "toolbox", may: "model policy " + machines, uses: []string{canon, schema, glob, unix}},
-	{floor: 4, name: "engine", may: machines + " model runelog policy world toolbox", uses: []string{uuid}},
+	{floor: 4, name: "toolbox", may: "model policy " + machines, uses: []string{canon, schema, glob, unix, web}},
+	{floor: 4, name: "engine", may: machines + " model runelog policy world toolbox secret", uses: []string{canon, uuid}},
+	{floor: 4, name: "hooks", may: "machine/tool", uses: []string{canon, glob}},
+	{floor: 4, name: "secret"},
 
 	{floor: 5, name: "runelog/memory", may: "runelog"},
 	{floor: 5, name: "runelog/pebble", may: "runelog", uses: []string{canon, pebble}},
 	{floor: 5, name: "model/script", may: "model", uses: []string{canon, yaml}},
-	{floor: 5, name: "model/anthropic", may: "model"},
-	{floor: 5, name: "model/openai", may: "model"},
+	{floor: 5, name: "model/anthropic", may: "model", uses: []string{claude}},
+	{floor: 5, name: "model/openai", may: "model", uses: []string{gpt}},
 	{floor: 5, name: "model/gemini", may: "model"},
-	{floor: 5, name: "toolbox/sandbox", may: "toolbox"},
-	{floor: 5, name: "mcp", may: "toolbox model"},
+	{floor: 5, name: "model/catalog", may: "model", uses: []string{yaml}},
+	{floor: 5, name: "model/queue", may: "model", uses: []string{rate}},
+	{floor: 5, name: "model/wire", may: "model"},
+	{floor: 5, name: "toolbox/sandbox", uses: []string{unix}},
+	{floor: 5, name: "toolbox/supervisor", uses: []string{unix}},
+	{floor: 5, name: "checkpoint", may: "runelog machine/session"},
+	{floor: 5, name: "mcp", may: "toolbox model", uses: []string{canon, mcpSDK, oauth, unix}},
 	{floor: 5, name: "acp", may: "model machine world"},
-	{floor: 5, name: "config", may: "model policy"},
+	{floor: 5, name: "config", may: "model policy", uses: []string{yaml}},
 
 	{floor: 6, name: "api", may: "engine world runelog machine model"},
 	{floor: 6, name: "tui", may: "engine world runelog machine model"},
 
 	{floor: 7, name: "conformance", may: "runelog model", uses: []string{canon, cmp}},
 	{floor: 7, name: "crash", may: everyone},
-	{floor: 7, name: "bench"},
+	{floor: 7, name: "bench", may: everyone},
 	{floor: 7, name: "bench/floor"},
 	{floor: 7, name: "house"},
-	{floor: 7, name: "cmd/stave", may: everyone, uses: []string{canon, cobra, term, unix}},
+	{floor: 7, name: "cmd/stave", may: everyone, uses: []string{canon, cobra, pflag, term, unix}},
 }
 
 // forbidden are the doors to the world outside that a pure room does not have.

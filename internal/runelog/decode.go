@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,7 +23,7 @@ func Decode(raw []byte) (Rune, error) {
 // i ending at ends[i]. It keeps block. With an error come the runes before the
 // fault. Whether they follow each other is for a Checker to say.
 func DecodeBlock(runes []Rune, block []byte, ends []int) ([]Rune, error) {
-	text := unsafe.String(unsafe.SliceData(block), len(block)) // the block never changes again
+	text := string(block) // at once for all of them
 	start := 0
 	for _, end := range ends {
 		r, err := decode(block[start:end:end], text[start:end])

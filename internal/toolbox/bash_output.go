@@ -26,6 +26,7 @@ const (
 type capture struct {
 	env   Env
 	total int64
+	seen  int64 // how much of the beginning people have been shown already
 
 	head []byte
 	tail []byte // a ring once it is full
@@ -43,7 +44,12 @@ func (c *capture) write(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	c.stream(b)
+	if skip := min(c.seen-c.total, int64(len(b))); skip > 0 {
+		c.streamed += int(skip)
+		c.stream(b[skip:])
+	} else {
+		c.stream(b)
+	}
 	if c.total <= maxText && c.total+int64(len(b)) > maxText {
 		c.startSpill()
 	}
@@ -142,13 +148,6 @@ func (c *capture) stream(b []byte) {
 		c.flush()
 		c.streamed = maxProgress
 		c.env.Progress("stdout", "\n[the rest of the output is not streamed]\n")
-	}
-}
-
-// flushDue streams what has waited long enough.
-func (c *capture) flushDue() {
-	if !c.flushAt.IsZero() && !time.Now().Before(c.flushAt) {
-		c.sendWhole()
 	}
 }
 

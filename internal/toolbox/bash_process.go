@@ -2,9 +2,11 @@ package toolbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -18,14 +20,17 @@ const (
 	maxSweeps = 100
 )
 
-// command is what to start and until when it may run.
-type command struct {
-	argv     []string
-	dir      string
-	env      []string
-	deadline time.Time
-	session  bool   // start it in a session of its own, without our terminal
-	mark     string // a variable of its environment that no other command has
+// direct runs commands as children of this process: they die with it.
+type direct struct{}
+
+// Run implements Runner.
+func (direct) Run(ctx context.Context, c Command, out func([]byte)) (Ending, error) {
+	if c.Again {
+		return Ending{Unknown: "the process ended while it ran"}, nil
+	}
+	mark := "STAVE_CALL=" + rand.Text()
+	c.Env = append(slices.Clone(c.Env), mark)
+	return runCommand(ctx, c, mark, out)
 }
 
 // process is a started command: the leader of a process group of its own, so
@@ -47,10 +52,10 @@ type process struct {
 // runCommand starts a command, feeds its output to out and returns when it and
 // its group are dead. Standard output and error share one pipe: only so is
 // their order the one they were written in.
-func runCommand(ctx context.Context, c command, out *capture) (ending, error) {
-	p, err := start(c)
+func runCommand(ctx context.Context, c Command, mark string, out func([]byte)) (Ending, error) {
+	p, err := start(c, mark)
 	if err != nil {
-		return ending{}, err
+		return Ending{}, err
 	}
 	defer p.output.Close()
 	stop := context.AfterFunc(ctx, p.wake)
@@ -61,12 +66,12 @@ func runCommand(ctx context.Context, c command, out *capture) (ending, error) {
 	p.finish()
 	state, err := p.Wait()
 	if err != nil {
-		return ending{}, err
+		return Ending{}, err
 	}
 	return p.result(state), readErr
 }
 
-func start(c command) (*process, error) {
+func start(c Command, mark string) (*process, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -77,15 +82,15 @@ func start(c command) (*process, error) {
 		return nil, err
 	}
 	defer w.Close()
-	proc, err := os.StartProcess(c.argv[0], c.argv, &os.ProcAttr{
-		Dir: c.dir, Env: c.env, Files: []*os.File{null, w, w},
-		Sys: &syscall.SysProcAttr{Setsid: c.session, Setpgid: !c.session},
+	proc, err := os.StartProcess(c.Argv[0], c.Argv, &os.ProcAttr{
+		Dir: c.Dir, Env: c.Env, Files: []*os.File{null, w, w},
+		Sys: &syscall.SysProcAttr{Setsid: c.Session, Setpgid: !c.Session},
 	})
 	if err != nil {
 		r.Close()
 		return nil, err
 	}
-	return &process{Process: proc, output: r, exited: make(chan struct{}), deadline: c.deadline, mark: c.mark}, nil
+	return &process{Process: proc, output: r, exited: make(chan struct{}), deadline: c.Deadline, mark: mark}, nil
 }
 
 // watch waits for the leader's death and tells the reader.
@@ -110,12 +115,12 @@ func (p *process) dead() bool {
 }
 
 // pump copies output until all writers are gone or patience ends.
-func (p *process) pump(ctx context.Context, out *capture) error {
+func (p *process) pump(ctx context.Context, out func([]byte)) error {
 	buf := make([]byte, readChunk)
 	for {
 		// The deadline is set before the state is looked at. So what happens
 		// later wakes this read, and what happened before is seen now.
-		p.output.SetReadDeadline(earliest(p.nextStep(), out.flushAt)) // a pipe has deadlines
+		p.output.SetReadDeadline(p.nextStep()) // a pipe has deadlines
 		switch p.step(ctx) {
 		case moved:
 			continue
@@ -123,8 +128,9 @@ func (p *process) pump(ctx context.Context, out *capture) error {
 			return nil
 		}
 		n, err := p.output.Read(buf)
-		out.write(buf[:n])
-		out.flushDue()
+		if n > 0 {
+			out(buf[:n])
+		}
 		switch {
 		case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
 		case err == io.EOF:
@@ -163,14 +169,6 @@ func (p *process) nextStep() time.Time {
 		return p.killAt
 	}
 	return p.deadline
-}
-
-// earliest is the first of two moments; zero stands for never.
-func earliest(a, b time.Time) time.Time {
-	if b.IsZero() || !a.IsZero() && a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // progress is what a step brought.
@@ -232,11 +230,11 @@ func (p *process) finish() {
 	}
 }
 
-func (p *process) result(state *os.ProcessState) ending {
-	e := ending{code: state.ExitCode(), timedOut: p.timedOut, orphans: p.orphans}
+func (p *process) result(state *os.ProcessState) Ending {
+	e := Ending{Code: state.ExitCode(), TimedOut: p.timedOut, Orphans: p.orphans}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		e.code = 128 + int(status.Signal())
-		e.signal = unix.SignalName(status.Signal())
+		e.Code = 128 + int(status.Signal())
+		e.Signal = unix.SignalName(status.Signal())
 	}
 	return e
 }

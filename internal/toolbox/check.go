@@ -84,8 +84,11 @@ func (c *checker) object(s *jsonschema.Schema, field string, object map[string]a
 }
 
 func (c *checker) array(s *jsonschema.Schema, field string, array []any) {
-	if s.MinItems != nil && len(array) < *s.MinItems || s.MaxItems != nil && len(array) > *s.MaxItems {
-		c.report(field, "has the wrong number of items: %d", len(array))
+	switch {
+	case s.MinItems != nil && len(array) < *s.MinItems:
+		c.report(field, "must have at least %d items, not %d", *s.MinItems, len(array))
+	case s.MaxItems != nil && len(array) > *s.MaxItems:
+		c.report(field, "must have at most %d items, not %d", *s.MaxItems, len(array))
 	}
 	if s.Items == nil {
 		return

@@ -131,7 +131,7 @@ func TestRunChecks(t *testing.T) {
 
 // TestSchemas pins what a model is told about every bundled tool.
 func TestSchemas(t *testing.T) {
-	for _, tool := range append(All(), kinds()) {
+	for _, tool := range append(All(), Memory("", nil), kinds()) {
 		got, err := json.MarshalIndent(map[string]any{
 			"name": tool.Name, "safety": tool.Safety, "parallel": tool.Parallel, "schema": tool.Schema,
 		}, "", "  ")
@@ -171,7 +171,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s has no description", tool.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"Read", "Glob", "Grep", "Write", "Edit", "Bash"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"Read", "Glob", "Grep", "Write", "Edit", "MultiEdit", "Bash", "Fetch", "Todo"}, names); diff != "" {
 		t.Error(diff)
 	}
 	if tool, ok := set.Lookup("Edit"); !ok || tool.Name != "Edit" {
@@ -196,6 +196,11 @@ func TestProse(t *testing.T) {
 		globDoc: {maxGlobResults},
 		grepDoc: {maxGrepMatches, maxGrepFiles, maxText >> 10},
 		editDoc: {maxEditBytes >> 20},
+
+		multiEditDoc: {maxEditFiles, maxEditTotal >> 20},
+		fetchDoc:     {maxURLBytes, maxFetchBytes >> 20, int(fetchTimeout.Seconds()), maxRedirects, maxText >> 10},
+		memoryDoc:    {maxNotes, maxNoteLength},
+
 		bashDoc: {maxText >> 10, maxHead >> 10, int(defaultTimeout.Seconds())},
 	} {
 		for _, n := range numbers {

@@ -23,11 +23,11 @@ type editArgs struct {
 }
 
 // Edit returns the tool that replaces a text in a file.
-func Edit() Tool { return New("Edit", editDoc, Idempotent, false, runEdit) }
+func Edit() Tool { return New("Edit", editDoc, Idempotent, false, runEdit).with(private).onFiles() }
 
 func runEdit(ctx context.Context, env Env, args editArgs) (Output, error) {
 	if args.OldString == args.NewString {
-		return Output{}, errors.New("old_string and new_string are the same, so there is nothing to change")
+		return Output{}, errSameText
 	}
 	t, err := openTarget(ctx, env, args.Path)
 	if err != nil {
@@ -60,6 +60,8 @@ func runEdit(ctx context.Context, env Env, args editArgs) (Output, error) {
 	}
 	return Output{Text: fmt.Sprintf("edited %s in %d places, the first at line %d", t.path, count, line), Meta: meta}, nil
 }
+
+var errSameText = errors.New("old_string and new_string are the same, so there is nothing to change")
 
 // content reads the file and makes sure that it is the one that was hashed.
 func (t *target) content() (string, error) {

@@ -19,6 +19,7 @@ type fakeEnv struct {
 	t       testing.TB
 	dir     string
 	attempt int
+	plain   bool
 	intent  json.RawMessage
 	declare func(json.RawMessage) error // runs after an intent is kept
 
@@ -33,6 +34,11 @@ func newEnv(t testing.TB) *fakeEnv {
 
 func (e *fakeEnv) Dir() string             { return e.dir }
 func (e *fakeEnv) Attempt() int            { return e.attempt }
+func (e *fakeEnv) Plain() bool             { return e.plain }
+func (e *fakeEnv) Again() bool             { return false }
+func (e *fakeEnv) Streamed() int64         { return 0 }
+func (e *fakeEnv) CallID() string          { return "call_1" }
+func (e *fakeEnv) Agents() Agents          { return nil }
 func (e *fakeEnv) Intent() json.RawMessage { return e.intent }
 
 func (e *fakeEnv) Declare(_ context.Context, intent any) error {

@@ -27,7 +27,7 @@ type globArgs struct {
 }
 
 // Glob returns the tool that finds files by name.
-func Glob() Tool { return New("Glob", globDoc, ReadOnly, true, runGlob) }
+func Glob() Tool { return New("Glob", globDoc, ReadOnly, true, runGlob).with(private) }
 
 type globMatch struct {
 	path    string
@@ -47,7 +47,7 @@ func runGlob(ctx context.Context, env Env, args globArgs) (Output, error) {
 	if !path.IsAbs(base) {
 		base = path.Join(args.Path, base)
 	}
-	start, err := w.local(base)
+	start, err := w.place(base)
 	if err != nil {
 		return Output{}, err
 	}

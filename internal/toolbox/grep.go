@@ -39,7 +39,7 @@ type grepArgs struct {
 }
 
 // Grep returns the tool that searches in files.
-func Grep() Tool { return New("Grep", grepDoc, ReadOnly, true, runGrep) }
+func Grep() Tool { return New("Grep", grepDoc, ReadOnly, true, runGrep).with(private) }
 
 func runGrep(ctx context.Context, env Env, args grepArgs) (Output, error) {
 	s, err := newSearch(args)
@@ -51,7 +51,7 @@ func runGrep(ctx context.Context, env Env, args grepArgs) (Output, error) {
 		return Output{}, err
 	}
 	defer w.Close()
-	start, err := w.local(args.Path)
+	start, err := w.place(args.Path)
 	if err != nil {
 		return Output{}, err
 	}
@@ -60,6 +60,9 @@ func runGrep(ctx context.Context, env Env, args grepArgs) (Output, error) {
 		return Output{}, pathProblem(start, err)
 	}
 	if !info.IsDir() {
+		if !info.Mode().IsRegular() {
+			return Output{}, fmt.Errorf("%s %w", start, notRegular(info.Mode()))
+		}
 		err := s.file(ctx, w.Root, start, start)
 		if err != nil && err != errStop {
 			return Output{}, pathProblem(start, err)

@@ -32,7 +32,7 @@ type readArgs struct {
 }
 
 // Read returns the tool that shows a file with line numbers.
-func Read() Tool { return New("Read", readDoc, ReadOnly, true, runRead) }
+func Read() Tool { return New("Read", readDoc, ReadOnly, true, runRead).with(private) }
 
 func runRead(ctx context.Context, env Env, args readArgs) (Output, error) {
 	w, err := openWorkspace(env)
@@ -40,11 +40,11 @@ func runRead(ctx context.Context, env Env, args readArgs) (Output, error) {
 		return Output{}, err
 	}
 	defer w.Close()
-	name, err := w.local(args.Path)
+	name, err := w.place(args.Path)
 	if err != nil {
 		return Output{}, err
 	}
-	f, info, err := openRegular(w.Root, name)
+	f, info, err := w.openFile(name)
 	if errors.Is(err, errDirectory) {
 		return Output{}, fmt.Errorf(`%s is a directory; list it with Glob, pattern "*"`, name)
 	}

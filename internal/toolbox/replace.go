@@ -64,22 +64,27 @@ func (t *target) look(ctx context.Context, path string) (err error) {
 	if t.path, err = t.local(path); err != nil {
 		return err
 	}
-	dir, name := filepath.Split(t.path)
-	t.name = name
 	if t.path == "." || strings.HasSuffix(path, "/") {
 		return fmt.Errorf("%s names a directory, not a file", shorten(path))
 	}
-	if strings.Count(dir, string(filepath.Separator)) > maxPathLevels {
+	// The last element is not followed: a link there is refused, not written through.
+	dir, err := t.place(filepath.Dir(t.path))
+	if err != nil {
+		return err
+	}
+	t.name = filepath.Base(t.path)
+	t.path = filepath.Join(dir, t.name)
+	if strings.Count(t.path, string(filepath.Separator)) > maxPathLevels {
 		return fmt.Errorf("%s nests deeper than %d directories", shorten(path), maxPathLevels)
 	}
-	t.parent, err = t.OpenRoot(filepath.Clean(dir))
+	t.parent, err = t.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return pathProblem(filepath.Clean(dir), err)
+		return pathProblem(dir, err)
 	}
-	info, err := t.parent.Lstat(name)
+	info, err := t.parent.Lstat(t.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -105,11 +110,14 @@ func writable(info fs.FileInfo) error {
 }
 
 func (t *target) hash(ctx context.Context) error {
-	f, _, err := openRegular(t.parent, t.name)
+	f, opened, err := openRegular(t.parent, t.name)
 	if err != nil {
 		return pathProblem(t.path, err)
 	}
 	defer f.Close()
+	if !os.SameFile(opened, t.info) {
+		return fmt.Errorf("%s was swapped for another file while it was being opened; try again", t.path)
+	}
 	h := sha256.New()
 	for {
 		if err := ctx.Err(); err != nil {
@@ -144,9 +152,7 @@ func (t *target) recovered(env Env) (*Output, change, error) {
 	if err := json.Unmarshal(env.Intent(), &was); err != nil {
 		return nil, was, fmt.Errorf("reading the earlier attempt's intent: %w", err)
 	}
-	if t.parent != nil && strings.HasPrefix(was.Temp, tempPrefix) && filepath.Base(was.Temp) == was.Temp {
-		t.parent.Remove(was.Temp) // usually there is none
-	}
+	t.removeTemp(was.Temp)
 	meta := map[string]any{"path": was.Path, "before": was.Before, "after": was.After, "recovered": true}
 	switch {
 	case was.Path == t.path && t.before == was.After:
@@ -160,6 +166,20 @@ func (t *target) recovered(env Env) (*Output, change, error) {
 			"nor the one that was to be written (sha256 %s), so something else changed it and nobody can tell whether the write "+
 			"happened. Nothing was written now. Read the file before you decide.",
 		was.Path, orNone(was.Before), orNone(was.After))}, was, nil
+}
+
+// removeTemp clears away what an earlier attempt left behind; usually nothing.
+func (t *target) removeTemp(temp string) {
+	if t.parent != nil && strings.HasPrefix(temp, tempPrefix) && filepath.Base(temp) == temp {
+		t.parent.Remove(temp)
+	}
+}
+
+// replacing is the same target with another file standing at it.
+func (t *target) replacing(info fs.FileInfo) *target {
+	next := *t
+	next.info = info
+	return &next
 }
 
 func orNone(hash string) string {

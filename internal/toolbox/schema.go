@@ -76,9 +76,10 @@ func applyTags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		tag    string
 		number **float64
 		length **int
+		items  **int
 	}{
-		{"min", &s.Minimum, &s.MinLength},
-		{"max", &s.Maximum, &s.MaxLength},
+		{"min", &s.Minimum, &s.MinLength, &s.MinItems},
+		{"max", &s.Maximum, &s.MaxLength, &s.MaxItems},
 	} {
 		text, ok := tag.Lookup(bound.tag)
 		if !ok {
@@ -88,9 +89,12 @@ func applyTags(s *jsonschema.Schema, tag reflect.StructTag) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", bound.tag, err)
 		}
-		if s.Type == "string" {
+		switch s.Type {
+		case "string":
 			*bound.length = &n
-		} else {
+		case "array":
+			*bound.items = &n
+		default:
 			*bound.number = jsonschema.Ptr(float64(n))
 		}
 	}

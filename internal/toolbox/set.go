@@ -42,5 +42,5 @@ func (s Set) List() []Tool { return slices.Clone(s.tools) }
 
 // All returns the bundled tools, a fresh list each time.
 func All() []Tool {
-	return []Tool{Read(), Glob(), Grep(), Write(), Edit(), Bash()}
+	return []Tool{Read(), Glob(), Grep(), Write(), Edit(), MultiEdit(), Bash(), Fetch(), Todo()}
 }

@@ -15,6 +15,7 @@ const (
 	ReadOnly   Safety = "read_only"   // done again
 	Idempotent Safety = "idempotent"  // done again; the tool itself compares before and after
 	SideEffect Safety = "side_effect" // never done again by itself
+	Question   Safety = "question"    // does nothing but ask a person; it never runs
 )
 
 // Tool is one thing a model can call.
@@ -27,6 +28,8 @@ type Tool struct {
 	// Traits say what a call touches, for the gate: "private", "untrusted",
 	// "external", "destructive".
 	Traits []string
+	// Workspace says that it may change files of the workspace.
+	Workspace bool
 	// Check decodes arguments strictly and says what is wrong with them.
 	Check func(args json.RawMessage) error
 	// Run does the work. An error is an ordinary failure the model is told about.
@@ -58,6 +61,17 @@ type Env interface {
 	Progress(stream, chunk string)
 	// TempFile opens a private file that is removed when the call ends.
 	TempFile() (TempFile, error)
+	// Plain says that a rule allowed the call as a plain shell command: it must
+	// run as argv, without a shell.
+	Plain() bool
+	// Again says that this attempt was begun by a process that died and may still
+	// be running; Streamed is how many bytes of its output people have seen.
+	Again() bool
+	Streamed() int64
+	// CallID names the call: the same however often it is taken up again.
+	CallID() string
+	// Agents lets the call start other agents and speak to them.
+	Agents() Agents
 	// PutBlob keeps a value and returns its sha256.
 	PutBlob(ctx context.Context, r io.Reader) (string, error)
 }

@@ -13,7 +13,7 @@ import (
 //
 //	json        the field's name; omitempty or omitzero makes it optional
 //	jsonschema  its description, read by the model
-//	min, max    bounds of a number, or of a string's length in characters
+//	min, max    bounds of a number, of a string's length in characters, or of a list's
 //	enum        the allowed strings, separated by commas
 //
 // It panics when A cannot be described, which only a change of the program can cause.

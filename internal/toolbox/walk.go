@@ -79,7 +79,7 @@ func (w *walker) enter(dir *os.Root, at string, rules *ignores, depth int) error
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(dir.FS(), ".")
+	entries, err := listDir(dir)
 	if err != nil {
 		return nil // unreadable or gone since it was listed: there is nothing to visit
 	}

@@ -73,6 +73,9 @@ func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: name, Err: notRegular(info.Mode())}
 	}
+	if err == nil && isPseudo(f) {
+		err = &fs.PathError{Op: "open", Path: name, Err: errPseudo}
+	}
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -106,7 +109,7 @@ func pathProblem(path string, err error) error {
 		return fmt.Errorf("%s does not exist: %w", path, fs.ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: no permission: %w", path, fs.ErrPermission)
-	case errors.As(err, &p) && p.Err.Error() == "path escapes from parent":
+	case escapes(err):
 		return fmt.Errorf("%s leads out of the workspace through a symbolic link", path)
 	case errors.As(err, &p):
 		return fmt.Errorf("%s: %w", path, p.Err)

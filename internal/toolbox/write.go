@@ -15,7 +15,7 @@ type writeArgs struct {
 }
 
 // Write returns the tool that replaces a whole file.
-func Write() Tool { return New("Write", writeDoc, Idempotent, false, runWrite) }
+func Write() Tool { return New("Write", writeDoc, Idempotent, false, runWrite).onFiles() }
 
 func runWrite(ctx context.Context, env Env, args writeArgs) (Output, error) {
 	t, err := openTarget(ctx, env, args.Path)

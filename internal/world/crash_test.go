@@ -33,8 +33,12 @@ func TestEveryBatchOfEveryStory(t *testing.T) {
 			}
 			mustEqual(t, where+": the rebuilt world", s.World, rebuilt)
 			snapshots = checkSnapshots(t, where, s.World, batch, snapshots)
-			if h := read(runes); h.faults != nil {
+			h := read(runes)
+			if h.faults != nil {
 				t.Fatalf("%s: %s", where, strings.Join(h.faults, "\n"))
+			}
+			if err := h.books.differs(s.World); err != nil {
+				t.Fatalf("%s: %v", where, err)
 			}
 			tryEverything(t, where, s.tape)
 			crashes += dieHere(t, where, s.tape)

@@ -22,16 +22,19 @@ type driver struct {
 // People who are asked: the trusting one and the careful one.
 var (
 	trusting = driver{func(q string) machine.Command {
-		if q == "may_run" {
+		switch q {
+		case "may_run":
 			return tool.Approve{}
+		case "what_to_say":
+			return tool.Reply{Text: "yes"}
 		}
 		return tool.Retry{}
 	}}
 	careful = driver{func(q string) machine.Command {
-		if q == "may_run" {
-			return tool.Deny{}
+		if q == "what_happened" {
+			return tool.NotHappened{}
 		}
-		return tool.NotHappened{}
+		return tool.Deny{}
 	}}
 )
 
@@ -52,12 +55,40 @@ func (d driver) rest(t *tape) error {
 
 func (d driver) next(w *World) (Message, bool) {
 	for _, j := range w.Jobs() {
-		return Message{Path: j.Path, Command: done(j.Work), By: engineName, Job: j.ID}, true
+		return Message{Path: j.Path, Command: goOnWith(w, j), By: engineName, Job: j.ID}, true
 	}
-	for _, q := range w.Questions() {
-		return Message{Path: q.Path, Command: d.say(q.Kind), By: "user:driver"}, true
+	if qs := w.Questions(); len(qs) > 0 {
+		q := qs[0]
+		answer := d.say(q.Kind)
+		if _, yes := answer.(tool.Approve); yes && w.Short(q.Path, model.Amount{ToolCalls: 1}) != "" {
+			answer = tool.Deny{} // there is nothing left to run it with
+		}
+		return Message{Path: q.Path, Command: answer, By: "user:driver"}, true
 	}
 	return Message{}, false
+}
+
+// worst is the most a model call of these tests costs.
+var worst = model.Amount{MicroUSD: 3, Tokens: 20, ModelCalls: 1}
+
+// goOnWith is the next thing a job does that goes well. A limited model call is
+// reserved for first, as the engine does it; without room for it its turn ends.
+func goOnWith(w *World, j Job) machine.Command {
+	if c := reserve(w, j); c != nil {
+		return c
+	}
+	return done(j.Work)
+}
+
+// reserve is what has to come before the model call of a job, nil if nothing.
+func reserve(w *World, j Job) machine.Command {
+	if _, ok := j.Work.(turn.CallModel); !ok || !limitsCalls(w.Limit(j.Path)) || data[turn.Data](w, j.Path).Held != (model.Amount{}) {
+		return nil
+	}
+	if limit := w.Short(j.Path, worst); limit != "" {
+		return turn.Interrupt{Reason: session.BudgetReason + limit}
+	}
+	return turn.Reserve{Amount: worst}
 }
 
 // done is the end of a job that went well.
@@ -66,7 +97,7 @@ func done(work any) machine.Command {
 	case agent.Prepare:
 		return agent.BecomeReady{}
 	case turn.CallModel:
-		return turn.Finish{Output: []model.Part{{Text: "done"}}, Stop: model.StopEnd}
+		return turn.Finish{Output: []model.Part{{Text: "done"}}, Stop: model.StopEnd, Bill: turn.Bill{Usage: model.Usage{InputTokens: 3, OutputTokens: 2}}}
 	case tool.RunTool:
 		return tool.Succeed{Output: tool.Output{Text: "ok"}}
 	}
@@ -81,12 +112,22 @@ func restful(w *World) error {
 			return fmt.Errorf("stuck: %s is %s and nothing is due", left[0], w.State(left[0]))
 		}
 	}
+	for _, a := range w.Accounts() {
+		if a.Held != (model.Amount{}) {
+			return fmt.Errorf("%s holds %+v for nothing", a.Path, a.Held)
+		}
+	}
 	s := w.Session()
 	switch state := w.State(SessionPath); state {
 	case "paused", "suspended", "closed", "archived", machine.None:
 	case "active":
 		if len(s.Waiting) > 0 || s.Running {
 			return fmt.Errorf("stuck: %d messages wait (running: %t) and nothing is due", len(s.Waiting), s.Running)
+		}
+		for _, p := range w.paths("agent", "") {
+			if tasks := data[agent.Data](w, p).Tasks; len(tasks) > 0 {
+				return fmt.Errorf("stuck: %d tasks wait for %s and nothing is due", len(tasks), p)
+			}
 		}
 	default:
 		return fmt.Errorf("stuck: the session is %s and nothing is due", state)

@@ -6,6 +6,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/session"
+	"stave/internal/machine/tool"
 )
 
 // Job is work that the present state of one instance calls for.
@@ -20,7 +21,7 @@ type Question struct {
 	ID      string   `json:"id"`
 	Log     string   `json:"log"`
 	Path    Path     `json:"path"`
-	Kind    string   `json:"kind"` // may_run, what_happened
+	Kind    string   `json:"kind"` // may_run, what_to_say, what_happened
 	Ask     any      `json:"ask"`
 	Choices []string `json:"choices"`
 	SinceMs int64    `json:"since_ms"`
@@ -48,12 +49,22 @@ func (w *World) QuestionAt(p Path) (Question, bool) {
 	ask := n.Due()
 	q := Question{
 		ID: p.Name(), Log: w.log, Path: p, Kind: machine.Verb(ask), Ask: ask,
-		Choices: n.Possible(true), SinceMs: n.since,
+		Choices: choices(ask, n.Possible(true)), SinceMs: n.since,
 	}
 	if limit := w.Session().Config.AnswerMs; limit > 0 {
 		q.DeadlineMs = n.since + limit
 	}
 	return q, true
+}
+
+// choices leaves out the answer that fits only the other kind of question: a
+// call is approved, a question gets a reply.
+func choices(ask any, possible []string) []string {
+	unfit := machine.Verb(tool.Reply{})
+	if _, isQuestion := ask.(tool.WhatToSay); isQuestion {
+		unfit = machine.Verb(tool.Approve{})
+	}
+	return slices.DeleteFunc(possible, func(verb string) bool { return verb == unfit })
 }
 
 // Jobs returns all work that is due, in path order.

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,14 +54,16 @@ const (
 // started is the payload of the first turn's beginning.
 const started = `{"turn_id":"turn_1","number":1}`
 
-// guards are logs that must not be: the lines of a true beginning, then forged
+// guard is a log that must not be: the lines of a true beginning, then forged
 // runes of which the last is refused.
-var guards = []struct {
+type guard struct {
 	breaks string // what it is refused as
 	detail string
 	before string
 	forged []forged
-}{
+}
+
+var guards = []guard{
 	// The log.
 	{"", "it follows rune 2", "session create", []forged{{path: "session", kind: "seq+1"}}},
 	{"", "unknown rune kind", "session create", []forged{{path: "session", kind: "session.painted", arrow: "created>created"}}},
@@ -152,7 +155,7 @@ const (
 // TestGuardedAppend shows that no forged rune gets into a world: each is refused
 // with the promise it breaks, and leaves the world as it was.
 func TestGuardedAppend(t *testing.T) {
-	for i, g := range guards {
+	for i, g := range slices.Concat(guards, limitGuards) {
 		t.Run(fmt.Sprintf("%d %s", i, strings.TrimSpace(g.breaks+" "+g.detail)), func(t *testing.T) {
 			w := New(testLog)
 			if g.before != "" {
@@ -188,7 +191,7 @@ func TestGuardedAppend(t *testing.T) {
 // TestGuardsCoverLaws shows that every law at every kind has a log that breaks it.
 func TestGuardsCoverLaws(t *testing.T) {
 	broken := map[string]bool{}
-	for _, g := range guards {
+	for _, g := range slices.Concat(guards, limitGuards) {
 		broken[g.breaks] = true
 	}
 	for kind, list := range laws {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"stave/internal/model"
 	"stave/internal/runelog"
 )
 
@@ -18,11 +19,13 @@ type history struct {
 	turns    map[string]*turnFacts
 	calls    map[string]*callFacts
 	config   map[string]any
-	lastTurn int
+	lastTurn map[string]int // of each agent
 	messages uint64
 	consumed map[uint64]bool
 	faults   []string
 	now      runelog.Rune // being read
+	books    books
+	memory   map[string]bool // what was approved for calls to come
 }
 
 type turnFacts struct {
@@ -34,10 +37,10 @@ type turnFacts struct {
 }
 
 type callFacts struct {
-	safety, digest string
-	group          int
-	approved       bool
-	runs, results  int
+	tool, safety, digest string
+	group                int
+	approved             bool
+	runs, results        int
 }
 
 // payload is everything the promises below look at, of all kinds.
@@ -57,11 +60,19 @@ type payload struct {
 	Digest   string         `json:"args_digest"`
 	Group    int            `json:"group"`
 	Approver string         `json:"approver"`
+	ToolName string         `json:"tool_name"`
+	Tool     string         `json:"tool"`
+	Scope    string         `json:"scope"`
+	Of       string         `json:"digest"`
+	Messages int            `json:"messages"`
 	Status   string         `json:"status"`
 }
 
 func newHistory() *history {
-	return &history{at: map[string]string{}, turns: map[string]*turnFacts{}, calls: map[string]*callFacts{}, consumed: map[uint64]bool{}}
+	return &history{
+		at: map[string]string{}, turns: map[string]*turnFacts{}, calls: map[string]*callFacts{}, consumed: map[uint64]bool{},
+		lastTurn: map[string]int{}, books: newBooks(), memory: map[string]bool{},
+	}
 }
 
 // read returns the faults of a log.
@@ -92,7 +103,8 @@ var arrows = func() map[string]bool {
 func (h *history) add(r runelog.Rune) {
 	h.now = r
 	var p payload
-	if err := json.Unmarshal(r.Payload, &p); err != nil {
+	var m money
+	if json.Unmarshal(r.Payload, &p) != nil || json.Unmarshal(r.Payload, &m) != nil {
 		h.hold("INV-LOG-SCHEMA", false)
 		return
 	}
@@ -107,6 +119,9 @@ func (h *history) add(r runelog.Rune) {
 	h.hold("INV-SESSION-SEALED", h.at["session"] != "archived" && (h.at["session"] != "closed" || r.Kind == "session.archived"))
 	h.hold("INV-AGENT-SILENT-AFTER-END", parent == "" || h.at[parent] != "")
 	h.hold("INV-CAUSE", r.Cause < r.Seq)
+	if r.Seq == 1 && r.Kind == "session.created" || h.books.of["session"] != nil {
+		h.account(r, m)
+	}
 	switch name {
 	case "session":
 		h.session(r, p)
@@ -152,6 +167,9 @@ func (h *history) session(r runelog.Rune, p payload) {
 		h.consumed[message] = true
 	case "session.recovered":
 		h.hold("INV-SESSION-RECOVERY-BOUND", p.InARow <= 3 || r.From != "active")
+	case "session.remembered":
+		h.hold("INV-APPR-HUMAN", strings.HasPrefix(r.By, "user:"))
+		h.memory[p.Tool+"/"+p.Of] = true
 	case "session.closed":
 		h.hold("INV-SESSION-QUIESCE", len(h.at) == 1)
 	}
@@ -161,7 +179,7 @@ func (h *history) agent(r runelog.Rune) {
 	switch r.Kind {
 	case "agent.spawning":
 		s := h.at["session"]
-		h.hold("INV-AGENT-TREE", s == "created" || s == "active")
+		h.hold("INV-AGENT-TREE", s == "created" || s == "active" || r.Path != string(RootPath) && (s == "paused" || s == "suspended"))
 	case "agent.terminated":
 		h.hold("INV-AGENT-PARENT-CLOSE", len(h.under(r.Path, "turn"))+len(h.under(r.Path, "tool")) == 0)
 	}
@@ -177,8 +195,11 @@ func (h *history) turn(r runelog.Rune, p payload) {
 	case "turn.started":
 		h.hold("INV-SESSION-PAUSED-NO-TURN", h.at["session"] == "active")
 		h.hold("INV-TURN-SEQUENTIAL", len(h.under(string(Path(r.Path).parent()), "turn")) == 0)
-		h.hold("INV-TURN-ORDER", p.Number > h.lastTurn)
-		h.lastTurn, t.attempt = p.Number, 1
+		agent := string(Path(r.Path).parent())
+		h.hold("INV-TURN-ORDER", p.Number > h.lastTurn[agent])
+		h.lastTurn[agent], t.attempt = p.Number, 1
+	case "turn.compacted":
+		h.hold("INV-TURN-COMPACT", p.Messages > 0 && len(t.received) == 0)
 	case "turn.assistant_delta":
 		t.said += p.Content
 	case "turn.retried":
@@ -230,7 +251,7 @@ func (h *history) tool(r runelog.Rune, p payload, parent string) {
 	case "tool.call":
 		group, expected := t.received[p.CallID]
 		h.hold("INV-TOOL-CALL-OF-TURN", expected && group == p.Group && t.results[p.CallID] == 0)
-		c.safety, c.digest, c.group = p.Safety, p.Digest, p.Group
+		c.tool, c.safety, c.digest, c.group = p.ToolName, p.Safety, p.Digest, p.Group
 	case "tool.approval_requested":
 		h.hold("INV-TOOL-ARGS-FROZEN", p.Digest == c.digest)
 	case "tool.approved":
@@ -243,8 +264,9 @@ func (h *history) tool(r runelog.Rune, p payload, parent string) {
 		h.hold("INV-TOOL-TERMINAL", endOf[p.Status] == r.To)
 		h.hold("INV-TOOL-UNKNOWN-EXPLICIT", r.From != "outcome_unknown" || person || p.Status == "unknown")
 		h.hold("INV-APPR-TIMEOUT-DENIES", p.Status != "timeout" || r.From != "pending_call")
+		h.hold("INV-APPR-HUMAN", r.From != "awaiting_approval" || p.Status != "success" || person && c.safety == "question")
 	}
-	if r.To == "executing" && r.Kind != "tool.progress" {
+	if r.To == "executing" && r.Kind != "tool.progress" && r.Kind != "tool.reattached" {
 		c.runs++
 		h.hold("INV-TOOL-APPROVAL-BEFORE-EXEC", c.approved)
 		h.hold("INV-TOOL-UNSAFE-AT-MOST-ONCE", c.runs == 1 || c.safety != "side_effect" || person)
@@ -263,7 +285,9 @@ func (h *history) approved(r runelog.Rune, p payload, c *callFacts, t *turnFacts
 	h.hold("INV-TOOL-ARGS-FROZEN", p.Digest == c.digest)
 	h.hold("INV-APPR-HUMAN", p.Approver == r.By && person == (r.From == "awaiting_approval"))
 	h.hold("INV-SESSION-MODE-FIXED", h.config["read_only"] != true || c.safety == "read_only")
-	h.hold("INV-SESSION-MODE-FIXED", h.config["mode"] == "yolo" || person || c.safety == "read_only")
+	remembered := h.memory[c.tool+"/"] || h.memory[c.tool+"/"+c.digest]
+	h.hold("INV-SESSION-MODE-FIXED", h.config["mode"] == "yolo" || person || c.safety == "read_only" || remembered)
+	h.hold("INV-APPR-QUESTION", c.safety != "question")
 	for id, group := range t.received {
 		h.hold("INV-TOOL-PARALLEL-SAFE", group >= c.group || t.results[id] == 1)
 	}
@@ -274,5 +298,10 @@ func (h *history) rest() {
 	open := slices.Concat(h.under("", "turn"), h.under("", "tool"))
 	if len(open) > 0 {
 		h.faults = append(h.faults, fmt.Sprintf("INV-TURN-TERMINAL, INV-TOOL-TERMINAL at rest: %v of %v", open, slices.Sorted(maps.Keys(h.at))))
+	}
+	for path, s := range h.books.of {
+		if s.held != (model.Amount{}) {
+			h.faults = append(h.faults, fmt.Sprintf("INV-BUDGET-RESERVE at rest: %s holds %+v", path, s.held))
+		}
 	}
 }

@@ -29,21 +29,26 @@ type law struct {
 // laws are held at the runes they name. What concerns one machine alone is held
 // by its table and its Evolve.
 var laws = map[string][]law{
-	"session.created":       {{"INV-SESSION-FIRST", isFirst}},
-	"session.closed":        {{"INV-SESSION-QUIESCE", nothingElseLives}},
-	"session.turn_admitted": {{"INV-TURN-SEQUENTIAL", noTurnRuns}},
-	"agent.spawning":        {{"INV-AGENT-PARENT", sessionLives}},
-	"turn.started":          {{"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TURN-SEQUENTIAL", agentsOnlyTurn}},
-	"turn.call_finished":    {{"INV-TOOL-TERMINAL", hasResult}},
-	"turn.tools_finished":   {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
-	"turn.completed":        {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
-	"turn.interrupted":      {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
-	"turn.error":            {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
-	"agent.terminated":      {{"INV-AGENT-PARENT-CLOSE", nothingUnder}},
-	"tool.call":             {{"INV-TOOL-CALL-OF-TURN", turnExpectsCall}},
-	"tool.restarted":        {{"INV-APPR-HUMAN", answeredByPerson}},
-	"tool.result":           {{"INV-APPR-HUMAN", answeredByPerson}},
-	"tool.approved":         {{"INV-APPR-HUMAN", answeredByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TOOL-ORDER", groupIsNext}},
+	"session.created":          {{"INV-SESSION-FIRST", isFirst}},
+	"session.closed":           {{"INV-SESSION-QUIESCE", nothingElseLives}},
+	"session.turn_admitted":    {{"INV-TURN-SEQUENTIAL", noTurnRuns}},
+	"agent.spawning":           {{"INV-AGENT-PARENT", sessionLives}, {"INV-AGENT-NO-ESCALATE", insideParent}, {"INV-BUDGET-TREE", roomForAgent}},
+	"turn.reserved":            {{"INV-BUDGET-NONNEG", roomForCall}},
+	"session.rewound":          {{"INV-REWIND-BACK", rewindsBack}},
+	"session.budget_set":       {{"INV-BUDGET-RAISE-HUMAN", setByPerson}},
+	"turn.started":             {{"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TURN-SEQUENTIAL", agentsOnlyTurn}},
+	"turn.call_finished":       {{"INV-TOOL-TERMINAL", hasResult}},
+	"turn.tools_finished":      {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
+	"turn.completed":           {{"INV-TURN-CALLS-CLOSED", noOpenCall}, {"INV-BUDGET-RESERVE", reservedFirst}},
+	"turn.compacted":           {{"INV-BUDGET-RESERVE", reservedFirst}},
+	"turn.tool_calls_received": {{"INV-BUDGET-RESERVE", reservedFirst}},
+	"turn.interrupted":         {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
+	"turn.error":               {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
+	"agent.terminated":         {{"INV-AGENT-PARENT-CLOSE", nothingUnder}},
+	"tool.call":                {{"INV-TOOL-CALL-OF-TURN", turnExpectsCall}},
+	"tool.restarted":           {{"INV-APPR-HUMAN", answeredByPerson}},
+	"tool.result":              {{"INV-APPR-HUMAN", answeredByPerson}},
+	"tool.approved":            {{"INV-APPR-HUMAN", answeredByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TOOL-ORDER", groupIsNext}, {"INV-BUDGET-NONNEG", roomForTool}},
 }
 
 // permit holds the laws of one move, before it is taken.
@@ -152,7 +157,7 @@ func turnExpectsCall(w *World, p Path, mv machine.Move, _ string) error {
 // answeredByPerson holds that nothing but a person lets an asked call run or
 // says what became of a lost one.
 func answeredByPerson(_ *World, _ Path, mv machine.Move, by string) error {
-	asked := mv.From == "awaiting_approval" && mv.To == "executing"
+	asked := mv.From == "awaiting_approval" && (mv.To == "executing" || mv.To == "completed_result")
 	lost := mv.From == "outcome_unknown" && mv.To != "unknown_result"
 	if (asked || lost) && !strings.HasPrefix(by, "user:") {
 		return fmt.Errorf("a question for a person was answered by %q", by)

@@ -33,7 +33,7 @@ func commandType(machineName, verb string) (t reflect.Type, person bool) {
 }
 
 // jobVerbs are the commands by which jobs report; they carry the job's id.
-const jobVerbs = " become_ready fail_init delta receive_tool_calls finish fail report succeed crash expire doubt "
+const jobVerbs = " become_ready fail_init reserve compact delta receive_tool_calls finish fail report reattach succeed crash expire doubt "
 
 // line is one line of a story: who, verb, key=value …
 type line struct {
@@ -102,12 +102,11 @@ func (l line) message(w *World, newest Path) (Message, error) {
 		m.Job = job.ID
 	}
 	c := reflect.New(t).Elem()
+	usual(c, p)
 	for key, value := range l.args {
 		switch key {
 		case "by":
 			m.By = value
-		case "first":
-			c.FieldByName("First").Set(reflect.ValueOf(&session.First{Say: session.Say{Text: value}, By: m.By}))
 		case "job":
 			m.Job = value
 		case "if_seq":
@@ -124,6 +123,18 @@ func (l line) message(w *World, newest Path) (Message, error) {
 		m.Command = create
 	}
 	return m, nil
+}
+
+// usual fills in what a story says only where it matters.
+func usual(c reflect.Value, p Path) {
+	switch cmd := c.Addr().Interface().(type) {
+	case *turn.Finish:
+		cmd.Stop, cmd.Usage = model.StopEnd, model.Usage{InputTokens: 10, OutputTokens: 5}
+	case *turn.ReceiveToolCalls:
+		cmd.Usage = model.Usage{InputTokens: 7, OutputTokens: 3}
+	case *agent.Spawn:
+		cmd.AgentID, cmd.ParentID, cmd.Depth = p.Name(), "agt_1", 1
+	}
 }
 
 // path reads a short name: session, root, turn, turn:2, or a call of the newest turn.
@@ -150,8 +161,7 @@ func setField(c reflect.Value, key, value string) error {
 	switch cmd := c.Addr().Interface().(type) {
 	case *turn.Finish:
 		if key == "text" {
-			cmd.Output, cmd.Stop = []model.Part{{Text: value}}, model.StopEnd
-			cmd.Usage = model.Usage{InputTokens: 10, OutputTokens: 5}
+			cmd.Output = []model.Part{{Text: value}}
 			return nil
 		}
 	case *turn.ReceiveToolCalls:
@@ -159,15 +169,36 @@ func setField(c reflect.Value, key, value string) error {
 			cmd.Output = []model.Part{{Text: value}}
 			return nil
 		}
-		cmd.Usage = model.Usage{InputTokens: 7, OutputTokens: 3}
-		for call := range strings.FieldsSeq(value) {
-			cmd.Calls = append(cmd.Calls, proposal(call))
+		if key == "calls" {
+			for call := range strings.FieldsSeq(value) {
+				cmd.Calls = append(cmd.Calls, proposal(call))
+			}
+			return nil
 		}
-		return nil
+	case *session.Create:
+		if key == "first" {
+			cmd.First = &session.First{Say: session.Say{Text: value}, By: "user:ann"}
+			return nil
+		}
 	}
 	f := field(c, key)
 	if !f.IsValid() {
 		return fmt.Errorf("%s has no field %q", c.Type(), key)
+	}
+	return setValue(f, value)
+}
+
+func setValue(f reflect.Value, value string) error {
+	switch known := f.Addr().Interface().(type) {
+	case *model.Amount:
+		return eachPair(value, func(key string, n int64) error { return setValue(field(f, key), strconv.FormatInt(n, 10)) })
+	case *model.Usage:
+		n, err := strconv.ParseInt(value, 10, 64)
+		known.InputTokens, known.OutputTokens = n-n/3, n/3
+		return err
+	case *[]string:
+		*known = append([]string{}, strings.Fields(value)...)
+		return nil
 	}
 	switch f.Kind() {
 	case reflect.String:
@@ -180,16 +211,43 @@ func setField(c reflect.Value, key, value string) error {
 			return err
 		}
 		f.SetInt(n)
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return err
+		}
+		f.SetUint(n)
 	default:
 		f.SetBytes([]byte(value))
 	}
 	return nil
 }
 
+// eachPair reads an amount as stories write it: tokens:100 tool_calls:2.
+func eachPair(text string, do func(key string, n int64) error) error {
+	for pair := range strings.FieldsSeq(text) {
+		key, number, _ := strings.Cut(pair, ":")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err == nil {
+			err = do(key, n)
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", pair, err)
+		}
+	}
+	return nil
+}
+
+// field finds a field by its name in JSON, in the command or in its config.
 func field(c reflect.Value, key string) reflect.Value {
 	name := ""
 	for word := range strings.SplitSeq(key, "_") {
-		name += strings.ToUpper(word[:1]) + word[1:]
+		switch word {
+		case "id", "usd":
+			name += strings.ToUpper(word)
+		default:
+			name += strings.ToUpper(word[:1]) + word[1:]
+		}
 	}
 	if f := c.FieldByName(name); f.IsValid() {
 		return f
@@ -209,6 +267,10 @@ var workshop = map[string]turn.Proposal{
 	"post":  {Safety: "side_effect", Parallel: true},
 	"bash":  {Safety: "side_effect"},
 	"bad":   {Safety: "side_effect", Parallel: true, Invalid: "there is no tool bad"},
+	"mine":  {Safety: "read_only", Parallel: true, Traits: []string{tool.Private}},
+	"web":   {Safety: "read_only", Parallel: true, Traits: []string{tool.Untrusted, tool.External}},
+	"ask":   {Safety: tool.Question},
+	"task":  {Safety: "read_only", Parallel: true}, // starts an agent and waits for it
 }
 
 // proposal reads id:tool.

@@ -14,29 +14,39 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"stave/internal/machine"
+	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/model"
 )
 
 // The model check walks every order in which one turn with three calls, people,
 // and a dying process can go on, with the code that runs in production.
 //
 // Bounds: one user message, the calls of a scenario in the first answer, one
-// each of steer, interrupt, pause, close and stop, and so many crashes.
+// each of steer, interrupt, pause, close and stop, and so many crashes; where
+// something is limited, one top-up; beside an agent's agent, one order in all.
 const (
 	crashesDeep = 3 // with STAVE_MODELCHECK=deep
 	maxRuns     = 3 // of one call, by order of a person
 )
 
-// scenarios are the answers of the model: each mixes safeties and places.
-var scenarios = []struct {
+// scenario is an answer of the model, and what there is to answer with.
+type scenario struct {
 	calls   string
-	crashes int // unless told otherwise
-}{
-	{"a:read b:put c:post", 1},   // side by side: by far the most orders
-	{"a:read b:post c:bash", 2},  // two groups
-	{"a:stat b:write c:bash", 1}, // one after the other
+	crashes int          // unless told otherwise
+	budget  model.Amount // of the session; it is topped up once
+	child   model.Amount // of the agent that the first call may start
+}
+
+// scenarios each mix safeties and places, or the ways to run out of something.
+var scenarios = []scenario{
+	{calls: "a:read b:put c:post", crashes: 1},  // side by side: by far the most orders
+	{calls: "a:read b:post c:bash", crashes: 2}, // two groups
+	{calls: "a:task", crashes: 1, budget: model.Amount{Tokens: 60, Agents: 1}, child: model.Amount{Tokens: 30}},
+	{calls: "a:read b:post c:stat", crashes: 1, budget: model.Amount{ToolCalls: 2}}, // the last may have no room
+	{calls: "a:stat b:write c:bash", crashes: 1},                                    // one after the other
 }
 
 // place is one state of the search: a world, and what its surroundings have done.
@@ -48,9 +58,9 @@ type place struct {
 
 // search is a breadth-first walk.
 type search struct {
+	scenario
 	t        testing.TB
 	calls    []turn.Proposal
-	crashes  int
 	seen     map[[2]uint64]int32 // place → number
 	parents  []int32
 	actions  []string
@@ -63,7 +73,7 @@ type search struct {
 }
 
 // tracked counts what happened, so that a search that misses the point shows.
-type tracked struct{ unknown, restarted, headless, closed int }
+type tracked struct{ unknown, restarted, headless, closed, spawned, short, unsure int }
 
 type numbered struct {
 	place
@@ -88,40 +98,50 @@ func TestModelCheck(t *testing.T) {
 			}
 			t.Run(sc.calls, func(t *testing.T) {
 				t.Parallel()
-				searches[i] = walk(t, sc.calls, sc.crashes)
+				searches[i] = walk(t, sc)
 			})
 		}
 	})
 	states, edges := 0, 0
 	for _, s := range searches {
+		if s == nil {
+			continue // not asked for
+		}
 		states, edges = states+len(s.parents), edges+s.edges
 	}
 	t.Logf("together %d states, %d transitions, %v", states, edges, time.Since(begin).Round(time.Millisecond))
 }
 
-func walk(t *testing.T, calls string, crashes int) *search {
-	s := &search{t: t, crashes: crashes, seen: map[[2]uint64]int32{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
-	for call := range strings.FieldsSeq(calls) {
+func walk(t *testing.T, sc scenario) *search {
+	s := &search{t: t, scenario: sc, seen: map[[2]uint64]int32{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	for call := range strings.FieldsSeq(sc.calls) {
 		s.calls = append(s.calls, proposal(call))
 	}
 	s.run()
 	s.everyPlaceCanRest()
-	t.Logf("≤ %d crashes: %d states, %d transitions, %d rests; %+v", crashes, len(s.parents), s.edges, len(s.rests), s.tracked)
-	if crashes > 0 && (s.tracked.unknown == 0 || s.tracked.restarted == 0 || s.tracked.headless == 0 || s.tracked.closed == 0) {
-		t.Errorf("the search did not get where it should: %+v", s.tracked)
+	got := s.tracked
+	t.Logf("≤ %d crashes: %d states, %d transitions, %d rests; %+v", sc.crashes, len(s.parents), s.edges, len(s.rests), got)
+	missed := got.restarted == 0 || got.headless == 0 || got.closed == 0
+	missed = missed || strings.Contains(sc.calls, "task") == (got.spawned == 0 || got.unsure == 0)
+	missed = missed || s.limited() == (got.short == 0)
+	missed = missed || strings.Contains(sc.calls, "bash") && got.unknown == 0
+	if sc.crashes > 0 && missed {
+		t.Errorf("the search did not get where it should: %+v", got)
 	}
 	return s
 }
 
+func (s *search) limited() bool { return s.budget != model.Amount{} }
+
 func (s *search) run() {
 	start := newTape()
-	create := session.Created{ConversationID: testLog, RootAgentID: "agt_1", Config: session.Config{Mode: "ask", MaxAttempts: 2, MaxRequests: 3}}
+	create := session.Created{ConversationID: testLog, RootAgentID: "agt_1", Config: session.Config{Mode: "ask", MaxAttempts: 2, MaxRequests: 3, Budget: s.budget}}
 	start.must(s.t, SessionPath, session.Create{Created: create})
 	start.must(s.t, RootPath, done(start.Jobs()[0].Work))
 	start.must(s.t, SessionPath, session.Say{Text: "go"})
 	first := place{w: start.World, keys: map[Path]string{}}
 	for p := range first.w.live {
-		first.keys[p] = nodeKey(first.w.live[p])
+		first.keys[p] = s.nodeKey(first.w.live[p])
 	}
 	s.visit(first, -1, "start")
 	for len(s.frontier) > 0 && !s.t.Failed() {
@@ -148,8 +168,14 @@ func (s *search) visit(p place, from int32, action string) {
 	}
 }
 
-// check holds that a place where nothing is due and nothing is asked is a rest.
+// check holds that no limit is passed, and that a place where nothing is due and
+// nothing is asked is a rest.
 func (s *search) check(p place, n int32) {
+	for _, a := range p.w.Accounts() {
+		if over := a.Spent.Plus(a.Held).Over(a.Limit); over != "" {
+			s.fail(n, fmt.Errorf("%s uses more %s than it may: %+v", a.Path, over, a))
+		}
+	}
 	if p.env.down || len(p.w.Jobs()) > 0 || len(p.w.Questions()) > 0 {
 		return
 	}
@@ -174,15 +200,19 @@ func (s *search) hash(p place) (key [2]uint64) {
 
 // nodeKey is what Save keeps of a node, without when it came there and without
 // what is only ever written down: no decision looks at it again.
-func nodeKey(n node) string {
+func (s *search) nodeKey(n node) string {
 	d := n.Data()
 	switch known := d.(type) {
 	case session.Data:
 		known.Created = session.Created{Headless: known.Headless}
 		known.Stats = session.Stats{Turns: known.Stats.Turns}
 		d = known
+	case agent.Data:
+		known.Answer = ""
+		d = known
 	case turn.Data:
 		known.Finished, known.LastText, known.StopText = nil, "", ""
+		known.Usage, known.MicroUSD = model.Usage{}, 0
 		d = known
 	case tool.Data:
 		known.Call, known.Reason, known.Known = tool.Call{}, "", ""
@@ -192,7 +222,12 @@ func nodeKey(n node) string {
 	if err != nil {
 		panic(err)
 	}
-	return string(n.State()) + string(b)
+	if !s.limited() {
+		return string(n.State()) + string(b)
+	}
+	a := n.account
+	a.Since, a.Spent.WallMs = 0, 0
+	return fmt.Sprint(string(n.State()), string(b), a)
 }
 
 // step takes a message from a place.
@@ -217,7 +252,7 @@ func (s *search) step(p numbered, e env, m Message) {
 	next.w.Commit(c)
 	for path := range next.w.live {
 		if moved, ok := c.next.live[path]; ok {
-			next.keys[path] = nodeKey(moved)
+			next.keys[path] = s.nodeKey(moved)
 		} else {
 			next.keys[path] = p.keys[path]
 		}

@@ -14,8 +14,12 @@ const (
 	RootPath    Path = "agent:root"
 )
 
-func (p Path) turn(n int) Path        { return p + "/turn:" + Path(strconv.Itoa(n)) }
-func (p Path) tool(call string) Path  { return p + "/tool:" + Path(call) }
+func (p Path) turn(n int) Path       { return p + "/turn:" + Path(strconv.Itoa(n)) }
+func (p Path) tool(call string) Path { return p + "/tool:" + Path(call) }
+
+// Parent is the path of the instance it lives under, "" for none.
+func (p Path) Parent() Path { return p.parent() }
+
 func (p Path) parent() Path           { return p[:max(0, strings.LastIndexByte(string(p), '/'))] }
 func (p Path) under(parent Path) bool { return strings.HasPrefix(string(p), string(parent)+"/") }
 
@@ -30,6 +34,13 @@ func (p Path) machine() string {
 func (p Path) Name() string {
 	return string(p[strings.LastIndexAny(string(p), "/:")+1:])
 }
+
+// ChildPath is where the agent lives that a call started.
+func ChildPath(call string) Path { return Path("agent:" + ChildID(call)) }
+
+// ChildID names the agent that a call started: the same however often the call
+// has to be taken up again.
+func ChildID(call string) string { return "agt_" + strings.TrimPrefix(call, "call_") }
 
 // AgentOf returns the agent a turn or call belongs to.
 func AgentOf(p Path) Path {

@@ -3,7 +3,9 @@ package world
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +26,8 @@ const maxActions = 60
 // life is a random conversation: everybody does what they may, in any order.
 type life struct {
 	*tape
-	calls int // minted so far
+	calls     int  // minted so far
+	onlyRaise bool // limits are raised, never set anew
 }
 
 func born(rt *rapid.T) *life {
@@ -34,8 +37,12 @@ func born(rt *rapid.T) *life {
 		ReadOnly: rapid.IntRange(0, 9).Draw(rt, "read-only") == 0, MaxAttempts: 2, ErrorThreshold: 2, AnswerMs: 1000,
 		MaxRequests: rapid.IntRange(0, 3).Draw(rt, "max requests"),
 	}
+	if rapid.Bool().Draw(rt, "limited") {
+		cfg.Budget = someLimit(rt)
+	}
 	if _, err := l.tell(Message{Path: SessionPath, By: "user:ann", Command: session.Create{
-		Created: session.Created{ConversationID: testLog, RootAgentID: "agt_1", Config: cfg},
+		// Not agt_1: that is the agent of call_1.
+		Created: session.Created{ConversationID: testLog, RootAgentID: "agt_root", Config: cfg},
 	}}); err != nil {
 		rt.Fatal(err)
 	}
@@ -74,10 +81,10 @@ func (l *life) options(rt *rapid.T) []Message {
 	for _, q := range l.Questions() {
 		add(q.Path, engineName, "", machine.Late{})
 		for _, verb := range q.Choices {
-			t, _ := commandType("tool", verb)
-			add(q.Path, "user:bob", "", reflect.Zero(t).Interface())
+			add(q.Path, "user:bob", "", l.answers(rt, q.Path, verb)...)
 		}
 	}
+	l.agents(rt, add)
 	if seldom(rt, 4) {
 		list = append(list, Message{})
 	}
@@ -93,6 +100,14 @@ func (l *life) options(rt *rapid.T) []Message {
 		switch verb {
 		case "say":
 			add(SessionPath, "user:ann", "", session.Say{Text: "do"}, session.Say{Text: "now", Mode: "steer"}, session.Say{Text: "try", Headless: true})
+		case "set_budget":
+			add(SessionPath, "user:ann", "", session.SetBudget{Limit: l.newLimit(rt), Reconcile: rapid.Bool().Draw(rt, "reconcile")})
+		case "switch_model":
+			add(SessionPath, "user:ann", "", session.SwitchModel{Model: rapid.SampledFrom([]string{"small", "large"}).Draw(rt, "model")})
+		case "rewind":
+			if !l.Session().Running && len(l.paths("agent", "")) < 2 && seldom(rt, 4) {
+				add(SessionPath, "user:ann", "", session.Rewind{Seq: rapid.Uint64Range(1, l.seq).Draw(rt, "back to")})
+			}
 		case "close", "stop", "pause":
 			if !seldom(rt, 20) {
 				continue
@@ -120,24 +135,31 @@ func mustNode(w *World, p Path) node {
 func (l *life) reports(rt *rapid.T, j Job) []machine.Command {
 	switch j.Work.(type) {
 	case turn.CallModel:
+		if c := reserve(l.World, j); c != nil {
+			return []machine.Command{c, c, c, turn.Fail{Type: "unreachable", Retryable: true, Free: true}}
+		}
+		bill := someBill(rt, data[turn.Data](l.World, j.Path).Held)
 		text := rapid.SampledFrom([]string{"", "a", "\"q\"\n", "é世"}).Draw(rt, "text")
 		return []machine.Command{
 			turn.Delta{Text: text},
 			turn.Delta{Text: text, Reasoning: "hm", ItemDone: true},
-			turn.Finish{Output: []model.Part{{Text: text}}, Stop: model.StopEnd},
-			turn.Fail{Type: "overloaded", Retryable: true},
-			turn.Fail{Type: "auth"},
+			turn.Finish{Output: []model.Part{{Text: text}}, Stop: model.StopEnd, Bill: bill},
+			turn.Fail{Type: "overloaded", Retryable: true, Free: true},
+			turn.Fail{Type: "stream", Retryable: true},
+			turn.Fail{Type: "auth", Free: text == ""},
+			turn.Compact{Compacted: turn.Compacted{Messages: rapid.IntRange(1, 9).Draw(rt, "cut"), Summary: "so far", Bill: bill}},
 			machine.Late{},
-			l.someCalls(rt, text),
-			l.someCalls(rt, text),
-			l.someCalls(rt, text),
-			l.someCalls(rt, text),
+			l.someCalls(rt, text, bill),
+			l.someCalls(rt, text, bill),
+			l.someCalls(rt, text, bill),
+			l.someCalls(rt, text, bill),
 		}
 	case tool.RunTool:
 		ok := tool.Succeed{Output: tool.Output{Text: "ok"}}
 		return []machine.Command{
 			ok, ok, ok,
 			tool.Report{Chunk: "out"},
+			tool.Reattach{},
 			tool.Report{Intent: []byte(`{"n":1}`)},
 			tool.Fail{Error: "no", Output: tool.Output{Text: "half"}},
 			tool.Expire{},
@@ -152,12 +174,12 @@ func (l *life) reports(rt *rapid.T, j Job) []machine.Command {
 	return []machine.Command{agent.BecomeReady{}}
 }
 
-func (l *life) someCalls(rt *rapid.T, text string) turn.ReceiveToolCalls {
-	var c turn.ReceiveToolCalls
+func (l *life) someCalls(rt *rapid.T, text string, bill turn.Bill) turn.ReceiveToolCalls {
+	c := turn.ReceiveToolCalls{Bill: bill}
 	if text != "" {
 		c.Output = []model.Part{{Text: text}}
 	}
-	for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"read", "stat", "put", "write", "post", "bash", "bad"}), 1, 4).Draw(rt, "calls") {
+	for _, name := range rapid.SliceOfN(rapid.SampledFrom(slices.Sorted(maps.Keys(workshop))), 1, 4).Draw(rt, "calls") {
 		l.calls++
 		c.Calls = append(c.Calls, proposal(fmt.Sprintf("call_%d:%s", l.calls, name)))
 	}
@@ -178,6 +200,9 @@ func TestRandomLives(t *testing.T) {
 				}
 				h.add(r)
 				told++
+			}
+			if err := h.books.differs(l.World); err != nil {
+				rt.Fatalf("%v\n%s", err, tail(l.tape))
 			}
 			if h.faults != nil {
 				rt.Fatalf("%s\n%s", strings.Join(h.faults, "\n"), tail(l.tape))
@@ -282,7 +307,7 @@ func fill(rt *rapid.T, v reflect.Value) {
 			fill(rt, v.Field(i))
 		}
 	case reflect.String:
-		v.SetString(rapid.SampledFrom([]string{"", "x", "agt_1", "turn_1", "call_1", "read", "pause", "steer", "success", "allow"}).Draw(rt, "text"))
+		v.SetString(rapid.SampledFrom([]string{"", "x", "agt_root", "agt_1", "turn_1", "call_1", "read", "pause", "steer", "success", "allow"}).Draw(rt, "text"))
 	case reflect.Bool:
 		v.SetBool(rapid.Bool().Draw(rt, "flag"))
 	case reflect.Int, reflect.Int64:

@@ -11,7 +11,7 @@ import (
 
 // snapshotVersion changes whenever what a snapshot holds changes; an older one
 // is ignored and the log replayed.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 type snapshot struct {
 	Version  int         `json:"version"`
@@ -28,6 +28,9 @@ type savedNode struct {
 	Since int64          `json:"since"`
 	Seq   uint64         `json:"seq"`
 	Data  jsontext.Value `json:"data"`
+
+	Account account `json:"account,omitzero"`
+	Begun   int64   `json:"begun,omitzero"`
 }
 
 // Save returns the present as bytes. Its size depends on what lives now, not on
@@ -40,7 +43,7 @@ func (w *World) Save() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("saving %s: %w", p, err)
 		}
-		s.Nodes = append(s.Nodes, savedNode{p, n.State(), n.since, n.seq, d})
+		s.Nodes = append(s.Nodes, savedNode{p, n.State(), n.since, n.seq, d, n.account, n.begun})
 	}
 	return json.Marshal(s, json.Deterministic(true))
 }
@@ -65,7 +68,7 @@ func Load(log string, b []byte) (*World, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading snapshot: %w", err)
 		}
-		w.live[sn.Path] = node{in, sn.Since, sn.Seq}
+		w.live[sn.Path] = node{in, sn.Since, sn.Seq, sn.Account, sn.Begun}
 	}
 	return w, nil
 }

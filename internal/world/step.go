@@ -138,9 +138,10 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 	if err != nil {
 		return err
 	}
-	// A move that no law concerns can be taken in place by the present itself:
-	// nobody shares its instances. Most of a log is such moves.
-	if w.base == nil && w.seq > 0 && laws[mv.Kind] == nil {
+	// A move that concerns no law and no account can be taken in place by the
+	// present itself: nobody shares its instances. Most of a log is such moves.
+	before := n
+	if w.base == nil && w.seq > 0 && laws[mv.Kind] == nil && !booked[mv.Kind] {
 		err = n.Absorb(mv)
 	} else if n.Instance, err = n.Fold(mv); err == nil {
 		err = w.permit(p, mv, r.By)
@@ -153,6 +154,9 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 	}
 	w.live[p] = n
 	delete(w.gone, p)
+	if booked[mv.Kind] {
+		w.book(p, before, mv, r.TSMs)
+	}
 	if leaves[mv.Kind] {
 		delete(w.live, p)
 		if w.base != nil {

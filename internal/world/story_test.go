@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/tool"
+	"stave/internal/model"
 	"stave/internal/runelog"
 )
 
@@ -174,6 +176,8 @@ func matters(payload []byte) string {
 		"status", "outcome", "text", "mode", "stop", "reason", "error", "error_type", "message", "final_output", "partial_output", "output",
 		"content", "item_done", "attempt", "wait_ms", "why", "known", "approver", "denied_by", "policy_reason", "in_a_row", "headless",
 		"force", "budget_info", "safety", "group", "invalid", "groups", "chunk", "intent", "crashed", "final_stats",
+		"parent_id", "tools", "budget", "limit", "reconciled", "micro_usd", "tokens", "model_calls", "usage_unknown", "free",
+		"model", "before", "private", "untrusted", "source", "tool", "scope", "digest", "remember", "messages", "summary", "to_seq", "checkpoint", "blob", "times",
 	} {
 		value, ok := all[key]
 		if _, isText := value.(string); (key == "message" || key == "output") && !isText {
@@ -208,12 +212,40 @@ func (s *story) outstanding() string {
 		}
 		fmt.Fprintf(&b, "ask %s %s (%s)%s\n", short(string(q.Path)), q.Kind, strings.Join(q.Choices, ", "), until)
 	}
-	if b.Len() > 0 {
+	due := b.Len() > 0
+	for _, a := range s.Accounts() {
+		if a.Limit != (model.Amount{}) {
+			fmt.Fprintf(&b, "of %s: %s\n", short(string(a.Path)), balance(a))
+		}
+	}
+	if due {
 		return b.String()
 	}
 	state := string(s.State(SessionPath))
 	if state == "suspended" {
 		state += " for " + s.Session().Why
 	}
-	return "nothing is due: the session is " + state + "\n"
+	return "nothing is due: the session is " + state + "\n" + b.String()
+}
+
+// balance writes an account: what is used of each limit, and of that what is set
+// aside or charged without a bill.
+func balance(a Account) string {
+	var limits []string
+	used := a.Spent.Plus(a.Held)
+	for _, key := range []string{"micro_usd", "tokens", "model_calls", "tool_calls", "agents", "wall_ms"} {
+		of := func(x model.Amount) int64 { return field(reflect.ValueOf(x), key).Int() }
+		if of(a.Limit) == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d of %d %s", of(used), of(a.Limit), key)
+		if held := of(a.Held); held > 0 {
+			text += fmt.Sprintf(" (%d held)", held)
+		}
+		if unsure := of(a.Unsure); unsure > 0 {
+			text += fmt.Sprintf(" (%d unsure)", unsure)
+		}
+		limits = append(limits, text)
+	}
+	return strings.Join(limits, ", ")
 }

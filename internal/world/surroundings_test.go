@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"stave/internal/machine"
+	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
@@ -20,6 +21,8 @@ type env struct {
 	losses                                        []Path
 	results                                       [3]uint8 // of each call
 	ends                                          uint8    // terminal runes of the present turn
+	spawned, topped                               bool
+	woken                                         int // from a suspension
 }
 
 // observe holds, rune by rune, what may never happen.
@@ -44,6 +47,29 @@ func (e *env) observe(r runelog.Rune, s *search) error {
 		}
 	case "tool.outcome_unknown":
 		s.tracked.unknown++
+	case "turn.retried":
+		if !strings.Contains(string(r.Payload), `"free":true`) && s.limited() {
+			s.tracked.unsure++
+		}
+	case "session.suspended":
+		if strings.Contains(string(r.Payload), `"reason":"budget"`) {
+			s.tracked.short++
+		}
+	case "agent.spawning":
+		if Path(r.Path) != RootPath {
+			s.tracked.spawned++
+		}
+	case "session.closed":
+		s.tracked.closed++
+	}
+	return e.observeTurn(r)
+}
+
+func (e *env) observeTurn(r runelog.Rune) error {
+	if Path(r.Path).parent() != RootPath {
+		return nil
+	}
+	switch r.Kind {
 	case "turn.started":
 		e.ends = 0
 	case "turn.completed", "turn.interrupted", "turn.error":
@@ -52,8 +78,6 @@ func (e *env) observe(r runelog.Rune, s *search) error {
 		}
 	case "turn.finalized":
 		e.results = [3]uint8{}
-	case "session.closed":
-		s.tracked.closed++
 	}
 	return nil
 }
@@ -73,6 +97,7 @@ func (s *search) expand(p numbered) {
 		for _, c := range s.reports(p.w, j) {
 			s.step(p, p.env, Message{Path: j.Path, Command: c, By: engineName, Job: j.ID})
 		}
+		s.spawn(p, j)
 	}
 	for _, q := range p.w.Questions() {
 		for _, c := range s.answers(p.w, q) {
@@ -114,6 +139,12 @@ func (s *search) recover(p numbered) {
 	s.step(p, e.next(), Message{Path: Path(path), Command: machine.Lost{}, By: engineName, Job: string(id)})
 }
 
+// disturbed says that somebody has given an order: beside an agent's agent, one
+// has to be enough.
+func (e env) disturbed() bool {
+	return e.steered || e.interrupted || e.paused || e.closed || e.stopped
+}
+
 // next is up again once no loss is left to be told.
 func (e env) next() env {
 	if e.down = len(e.losses) > 0; !e.down {
@@ -122,10 +153,41 @@ func (e env) next() env {
 	return e
 }
 
+// spawn lets the first call start an agent.
+func (s *search) spawn(p numbered, j Job) {
+	if run, ok := j.Work.(tool.RunTool); !ok || run.Call.Tool != "task" || p.env.spawned || p.w.State(SessionPath) == "closing" {
+		return
+	}
+	e := p.env
+	e.spawned = true
+	s.step(p, e, Message{Path: ChildPath("a"), By: "agent:agt_1", Command: agent.Spawn{Spawning: agent.Spawning{
+		AgentID: ChildID("a"), ParentID: "agt_1", Depth: 1, Budget: s.child, First: "help",
+	}}})
+}
+
+// answering are the ways a model call can go where calls are limited.
+func (s *search) answering(w *World, j Job) []machine.Command {
+	if c := reserve(w, j); c != nil {
+		return []machine.Command{c}
+	}
+	bill := turn.Bill{Usage: model.Usage{InputTokens: 10, OutputTokens: 5}}
+	list := []machine.Command{
+		turn.Finish{Output: []model.Part{{Text: "x"}}, Stop: model.StopEnd, Bill: bill},
+		turn.Fail{Type: "stream", Retryable: AgentOf(j.Path) == RootPath},
+	}
+	if d := data[turn.Data](w, j.Path); d.Number == 1 && d.Requests == 1 && AgentOf(j.Path) == RootPath {
+		list = append(list, turn.ReceiveToolCalls{Calls: s.calls, Bill: bill})
+	}
+	return list
+}
+
 // reports are the ways a job can end.
 func (s *search) reports(w *World, j Job) []machine.Command {
 	switch work := j.Work.(type) {
 	case turn.CallModel:
+		if s.limited() {
+			return s.answering(w, j)
+		}
 		d := data[turn.Data](w, j.Path)
 		list := []machine.Command{
 			turn.Finish{Output: []model.Part{{Text: "x"}}, Stop: model.StopEnd},
@@ -153,6 +215,9 @@ func (s *search) reports(w *World, j Job) []machine.Command {
 
 // answers are what a person can say, or not say.
 func (s *search) answers(w *World, q Question) []machine.Command {
+	if q.Kind == "may_run" && w.Short(q.Path, model.Amount{ToolCalls: 1}) != "" {
+		return []machine.Command{tool.Deny{}, machine.Late{}}
+	}
 	if q.Kind == "may_run" {
 		return []machine.Command{tool.Approve{}, tool.Deny{}, machine.Late{}}
 	}
@@ -168,7 +233,7 @@ func (s *search) people(p numbered) {
 	tell := func(path Path, c machine.Command, once func(*env) *bool) {
 		e := p.env
 		if once != nil {
-			if *once(&e) {
+			if *once(&e) || s.child != (model.Amount{}) && e.disturbed() {
 				return
 			}
 			*once(&e) = true
@@ -187,9 +252,27 @@ func (s *search) people(p numbered) {
 	case "paused":
 		tell(SessionPath, session.Resume{}, nil)
 	case "suspended":
-		tell(SessionPath, session.Unsuspend{}, nil)
+		s.help(p)
 	}
 	if state != "closed" {
 		tell(SessionPath, session.Stop{}, func(e *env) *bool { return &e.stopped })
+	}
+}
+
+// help is what a person does for a suspended session: where something is limited
+// it gets more, once, and is woken while that can be of use.
+func (s *search) help(p numbered) {
+	e, wake := p.env, Message{Path: SessionPath, Command: session.Unsuspend{}, By: "user:ann"}
+	if !s.limited() {
+		s.step(p, e, wake)
+		return
+	}
+	if !e.topped {
+		e.topped = true
+		more := s.budget.Plus(model.Amount{Tokens: s.budget.Tokens / 2, ModelCalls: s.budget.ModelCalls / 2, ToolCalls: s.budget.ToolCalls})
+		s.step(p, e, Message{Path: SessionPath, Command: session.SetBudget{Limit: more, Reconcile: true}, By: "user:ann"})
+	} else if e.woken < 2 {
+		e.woken++
+		s.step(p, e, wake)
 	}
 }

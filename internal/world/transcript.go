@@ -21,6 +21,13 @@ type Transcript struct {
 	order    []string     // its calls
 	calls    map[string]model.ToolCall
 	results  map[string]model.ToolResult
+	marks    []mark // for rewinding: one for each rune that changed the messages
+}
+
+// mark remembers what the messages were once a rune had been told.
+type mark struct {
+	seq      uint64
+	messages []model.Message
 }
 
 // NewTranscript returns the empty transcript of the agent at a path.
@@ -40,8 +47,42 @@ func (t *Transcript) Add(r runelog.Rune) error {
 	if err != nil {
 		return fmt.Errorf("transcript: rune %d (%s): %w", r.Seq, r.Kind, err)
 	}
-	t.tell(e)
+	t.hear(e)
 	return nil
+}
+
+// hear tells an event and remembers what it made of the messages.
+func (t *Transcript) hear(e any) {
+	if r, ok := e.(session.Rewound); ok {
+		t.rewind(r.Seq)
+		return
+	}
+	n := len(t.messages)
+	t.tell(e)
+	if _, compacted := e.(turn.Compacted); compacted || len(t.messages) != n {
+		t.marks = append(t.marks, mark{t.seq, t.messages})
+	}
+}
+
+// rewind forgets what was said after a rune.
+func (t *Transcript) rewind(seq uint64) {
+	for len(t.marks) > 0 && t.marks[len(t.marks)-1].seq > seq {
+		t.marks = t.marks[:len(t.marks)-1]
+	}
+	t.messages, t.order = nil, nil
+	if n := len(t.marks); n > 0 {
+		last := t.marks[n-1].messages
+		t.messages = last[:len(last):len(last)] // what is said now must not overwrite what was handed out
+	}
+	t.unanswered()
+}
+
+// unanswered drops a last message that nobody answered: the next one is said
+// instead of it.
+func (t *Transcript) unanswered() {
+	if n := len(t.messages); n > 0 && t.messages[n-1].Role == model.RoleUser {
+		t.messages = t.messages[: n-1 : n-1]
+	}
 }
 
 // Hear takes the runes of a change, as Add would one by one.
@@ -49,7 +90,7 @@ func (t *Transcript) Hear(c *Change) {
 	for i, r := range c.Runes {
 		t.seq = r.Seq
 		if p := Path(r.Path); told[r.Kind] && (p.under(t.agent) || p == SessionPath) {
-			t.tell(c.events[i])
+			t.hear(c.events[i])
 		}
 	}
 }
@@ -57,16 +98,20 @@ func (t *Transcript) Hear(c *Change) {
 // told lists the kinds a transcript is made of. Deltas are not: the whole
 // answer follows them, and what a failed attempt said is void.
 var told = map[string]bool{
-	"session.created": true, "turn.started": true, "turn.tool_calls_received": true, "tool.call": true,
-	"tool.result": true, "turn.tools_finished": true, "turn.completed": true, "turn.interrupted": true, "turn.error": true,
+	"session.created": true, "session.rewound": true, "turn.started": true, "turn.tool_calls_received": true, "tool.call": true,
+	"turn.compacted": true, "tool.result": true, "turn.tools_finished": true, "turn.completed": true, "turn.interrupted": true, "turn.error": true,
 }
 
 func (t *Transcript) tell(e any) {
 	switch e := e.(type) {
 	case session.Created:
-		t.messages = append(t.messages, e.Config.History...)
+		if t.agent == RootPath { // who works for another begins afresh
+			t.messages = append(t.messages, e.Config.History...)
+		}
 	case turn.Started:
 		t.say(model.RoleUser, model.Part{Text: e.Input.Text})
+	case turn.Compacted:
+		t.compact(e)
 	case turn.ToolCallsReceived:
 		t.output, t.order = e.Output, e.CallIDs
 		t.calls, t.results = map[string]model.ToolCall{}, map[string]model.ToolResult{}
@@ -86,6 +131,19 @@ func (t *Transcript) tell(e any) {
 		}
 	}
 }
+
+// compact puts a summary in the place of the first messages. A cut never falls
+// between a call and its result, whatever a rune says.
+func (t *Transcript) compact(e turn.Compacted) {
+	cut := min(max(e.Messages, 0), len(t.messages))
+	for cut < len(t.messages) && t.messages[cut].Role == model.RoleTool {
+		cut++
+	}
+	rest := t.messages[cut:]
+	t.messages = append([]model.Message{{Role: model.RoleUser, Parts: []model.Part{{Text: summaryBegin + e.Summary}}}}, rest...)
+}
+
+const summaryBegin = "[What was said and done before this point, in short]\n"
 
 // flush adds an answer that asked for tools, with its results, and reports
 // whether there was one. Slices handed out before are not touched: they end

@@ -144,6 +144,7 @@ func TestPairedNotices(t *testing.T) {
 // TestTranscriptTells shows what a model is told of each way things can go.
 func TestTranscriptTells(t *testing.T) {
 	const inTools = talking + `turn receive_tool_calls text="I look." calls="a:read b:read"` + "\n"
+	const summed = "user: [What was said and done before this point, in short]\ngreetings\n"
 	for _, c := range []struct{ name, story, want string }{
 		{"an answer", talking + "turn delta text=he\nturn finish text=hello", "user: hi\nassistant: hello\n"},
 		{"no answer", talking + "turn finish text=\"\"", "user: hi\nassistant: (no answer)\n"},
@@ -169,6 +170,14 @@ tool: [a false yes] [b true cancelled: cancelled: interrupt]
 assistant: I look. <a read {"of":"a"}> <b read {"of":"b"}>
 tool: [a true error: broken] [b true cancelled: cancelled: tool_crash]
 `},
+		{"a summary", talking + "turn finish text=hello\nsession say text=more\nturn compact messages=2 summary=greetings\nturn finish text=ok", summed + "user: more\nassistant: ok\n"},
+		{"a summary of everything", talking + "turn finish text=hello\nsession say text=more\nturn compact messages=99 summary=all\nturn finish text=ok", "user: [What was said and done before this point, in short]\nall\nassistant: ok\n"},
+		{"a summary of a summary", talking + "turn compact messages=1 summary=first\nturn finish text=hello\nsession say text=more\nturn compact messages=2 summary=greetings", summed + "user: more\n"},
+		{"a summary that would part a call from its result", inTools + "a succeed text=yes\nb succeed text=no\nturn compact messages=2 summary=greetings\nturn finish text=ok", summed + "assistant: ok\n"},
+		{"an answer to a question", talking + "turn receive_tool_calls calls=a:ask\na reply text=Ada", "user: hi\nassistant: <a ask {\"of\":\"a\"}>\ntool: [a false Ada]\n"},
+		{"a way back", talking + "turn finish text=hello\nsession say text=wrong\nturn finish text=oh\nsession rewind seq=12\nsession say text=right", "user: hi\nassistant: hello\nuser: right\n"},
+		{"a way back to a message", talking + "turn finish text=hello\nsession rewind seq=8\nsession say text=right", "user: right\n"},
+		{"a way back behind a summary", talking + "turn compact messages=1 summary=greetings\nturn finish text=hello\nsession rewind seq=8\nsession say text=right", "user: right\n"},
 		{"a word of a person", running + "crash\na happened output=done\nturn finish text=ok", `user: hi
 assistant: <a bash {"of":"a"}>
 tool: [a false done
@@ -212,5 +221,64 @@ func TestTranscriptRefuses(t *testing.T) {
 	r.Payload = jsontext.Value(`{"input":7}`)
 	if err := NewTranscript(RootPath).Add(r); err == nil || !strings.Contains(err.Error(), "transcript: rune 3 (turn.started): reading its payload") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnyCutKeepsPairs shows that a summary may stand for any number of messages
+// of any random life, even for one that no turn would write: what is left still
+// pairs every call with its result, is the rest of what there was, and leaves
+// what was handed out before as it was.
+func TestAnyCutKeepsPairs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := born(rt)
+		for range rapid.IntRange(1, maxActions).Draw(rt, "actions") {
+			if err := l.act(rt); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		runes := l.runes()
+		whole := rebuild(rt, runes[:rapid.IntRange(1, len(runes)).Draw(rt, "until")])
+		before := whole.Messages()
+		asItWas := text(before)
+		for range rapid.IntRange(1, 3).Draw(rt, "times") {
+			had := whole.Messages()
+			cut := rapid.IntRange(-2, len(had)+2).Draw(rt, "cut")
+			summary := forged{path: turn1, kind: "turn.compacted", payload: fmt.Sprintf(`{"messages":%d,"summary":"so far"}`, cut)}
+			if err := whole.Add(summary.rune(whole.Seq() + 1)); err != nil {
+				rt.Fatal(err)
+			}
+			now := whole.Messages()
+			if err := paired(now); err != nil {
+				rt.Fatalf("cut at %d: %v\n%s", cut, err, text(now))
+			}
+			if len(now) == 0 || !strings.HasSuffix(text(had), text(now[1:])) || !strings.HasSuffix(now[0].Parts[0].Text, "so far") {
+				rt.Fatalf("cut at %d:\n%s\nof\n%s", cut, text(now), text(had))
+			}
+		}
+		if now := text(before); now != asItWas {
+			rt.Fatalf("what was handed out changed:\n%s\n%s", asItWas, now)
+		}
+	})
+}
+
+// TestTranscriptOfAnotherAgent shows that an agent which works for another knows
+// its own task and nothing else: neither the conversation nor what it was forked
+// from.
+func TestTranscriptOfAnotherAgent(t *testing.T) {
+	const fork = `{"conversation_id":"c","root_agent_id":"agt_1","config":{"history":[{"role":"user","parts":[{"text":"long ago"}]}]}}`
+	runes := begin(t, parented+"agent:agt_a/turn:1 reserve amount=tokens:5\nagent:agt_a/turn:1 finish text=went\nturn:1 finish text=hello").runes()
+	runes[0].Payload = jsontext.Value(fork)
+	for at, want := range map[Path]string{
+		RootPath: "user: long ago\nuser: hi\nassistant: hello\n", "agent:agt_a": "user: go\nassistant: went\n", "agent:agt_b": "",
+	} {
+		heard := NewTranscript(at)
+		for _, r := range runes {
+			if err := heard.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := text(heard.Messages()); got != want {
+			t.Errorf("%s is told\n%s", at, got)
+		}
 	}
 }

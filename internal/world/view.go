@@ -26,6 +26,8 @@ type View struct {
 	Waiting   []session.Waiting `json:"waiting"`
 	Machines  []Place           `json:"machines"` // everything alive
 	Questions []Question        `json:"questions"`
+	Accounts  []Account         `json:"accounts"` // the session's, then its agents'
+	Taint     session.Tainted   `json:"taint,omitzero"`
 	Jobs      []JobView         `json:"jobs"`
 }
 
@@ -56,7 +58,7 @@ func (w *World) View() View {
 		Log: w.log, Seq: w.seq, Title: s.Title, Mode: s.Config.Mode, Model: s.Config.Model, Dir: s.Config.Dir,
 		ReadOnly: s.Config.ReadOnly,
 		Why:      s.Why, SinceMs: root.since, Origin: s.Config.Origin, Stats: s.Stats, Waiting: s.Waiting,
-		Questions: w.Questions(), State: w.State(SessionPath),
+		Questions: w.Questions(), State: w.State(SessionPath), Accounts: w.Accounts(), Taint: s.Taint,
 	}
 	if root.Instance != nil {
 		v.Possible = root.Instance.Possible(true)

@@ -2,12 +2,14 @@ package world
 
 import (
 	"slices"
+	"strings"
 
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/model"
 	"stave/internal/policy"
 )
 
@@ -40,6 +42,20 @@ var wireList = []wire{
 			return nil
 		}
 		return []letter{{path: SessionPath, cmd: e.First.Say, by: e.First.By}}
+	}),
+	on[agent.Spawning, agent.Tell]("itself, if it comes with a task", func(_ *World, at Path, e agent.Spawning) []letter {
+		if e.First == "" {
+			return nil
+		}
+		return []letter{{path: at, cmd: agent.Tell{Told: agent.Told{Text: e.First}}, by: "agent:" + e.ParentID}}
+	}),
+	on[agent.Ready, agent.Proceed]("itself", goOn[agent.Ready]),
+	on[agent.Told, agent.Proceed]("itself", goOn[agent.Told]),
+	on[agent.TurnEnded, agent.Proceed]("itself", goOn[agent.TurnEnded]),
+	on[session.Resumed, agent.Proceed]("every agent", allGoOn[session.Resumed]),
+	on[session.Unsuspended, agent.Proceed]("every agent", allGoOn[session.Unsuspended]),
+	on[agent.Terminated, agent.Kill]("the agents under it", func(w *World, at Path, e agent.Terminated) []letter {
+		return toAll(w.children(e.AgentID), agent.Kill{Reason: "its parent ended: " + e.Reason, Force: true})
 	}),
 	on[agent.Ready, session.Activate]("session", func(_ *World, _ Path, e agent.Ready) []letter {
 		return to(SessionPath, session.Activate{AgentID: e.AgentID})
@@ -154,18 +170,57 @@ var wireList = []wire{
 	on[turn.Retried, turn.Boundary]("itself", func(_ *World, at Path, _ turn.Retried) []letter {
 		return to(at, turn.Boundary{})
 	}),
+	on[turn.Interrupted, session.Suspend]("session, if its budget is used up", func(w *World, at Path, e turn.Interrupted) []letter {
+		limit, ok := strings.CutPrefix(e.Reason, session.BudgetReason)
+		if !ok || at.parent() != RootPath && w.session().account.full() == "" {
+			return nil
+		}
+		return to(SessionPath, session.Suspend{Reason: "budget", Info: limit})
+	}),
+	on[turn.Interrupted, agent.ExhaustBudget]("its agent, if its own budget is used up", func(w *World, at Path, e turn.Interrupted) []letter {
+		limit, ok := strings.CutPrefix(e.Reason, session.BudgetReason)
+		if !ok || at.parent() == RootPath {
+			return nil
+		}
+		return to(at.parent(), agent.ExhaustBudget{Limit: limit})
+	}),
 	on[turn.Completed, turn.Finalize]("itself", finalize[turn.Completed]),
 	on[turn.Interrupted, turn.Finalize]("itself", finalize[turn.Interrupted]),
 	on[turn.Error, turn.Finalize]("itself", finalize[turn.Error]),
 	on[turn.Finalized, agent.EndTurn]("its agent", func(_ *World, at Path, e turn.Finalized) []letter {
-		return to(at.parent(), agent.EndTurn{TurnID: e.TurnID, Outcome: e.Outcome})
+		return to(at.parent(), agent.EndTurn{TurnID: e.TurnID, Outcome: e.Outcome, Output: e.Output})
 	}),
 	on[turn.Finalized, session.Spend]("session", func(_ *World, at Path, e turn.Finalized) []letter {
 		return to(SessionPath, session.Spend{TurnEnded: session.TurnEnded{
-			TurnID: e.TurnID, Root: at.parent() == RootPath, Outcome: e.Outcome, Reason: e.Reason, Calls: e.Calls, Usage: e.Usage,
+			TurnID: e.TurnID, Root: at.parent() == RootPath, Outcome: e.Outcome, Reason: e.Reason, Calls: e.Calls, Usage: e.Usage, MicroUSD: e.MicroUSD,
 		}})
 	}),
 
+	on[tool.Approved, session.Remember]("session, if the person wants it remembered", func(w *World, at Path, e tool.Approved) []letter {
+		if e.Remember == "" {
+			return nil
+		}
+		r := session.Remembered{Tool: data[tool.Data](w, at).Call.Tool, Scope: e.Remember, Digest: e.Digest}
+		if e.Remember == tool.RememberTool {
+			r.Digest = ""
+		}
+		return []letter{{path: SessionPath, cmd: session.Remember{Remembered: r}, by: e.Approver}}
+	}),
+	on[tool.Result, session.Taint]("session, if it brought something in", func(_ *World, _ Path, e tool.Result) []letter {
+		if len(e.Traits) == 0 {
+			return nil
+		}
+		return to(SessionPath, session.Taint{Tainted: session.Tainted{
+			Private: slices.Contains(e.Traits, tool.Private), Untrusted: slices.Contains(e.Traits, tool.Untrusted), Source: e.Tool,
+		}})
+	}),
+	on[tool.Result, agent.Kill]("the agent it waits for, if it was cancelled", func(w *World, at Path, e tool.Result) []letter {
+		child := ChildPath(e.CallID)
+		if e.Status != tool.Cancelled || w.State(child) == machine.None {
+			return nil
+		}
+		return to(child, agent.Kill{Reason: "cancelled with the call that started it", Force: true})
+	}),
 	on[tool.Result, turn.Fail]("its turn, if the router broke", func(_ *World, at Path, e tool.Result) []letter {
 		if !e.Crashed {
 			return nil
@@ -263,15 +318,46 @@ func guarded(said []turn.Guarded) []tool.Verdict {
 	return list
 }
 
+// goOn lets an agent take up what it was told, while the session runs.
+func goOn[E machine.Event](w *World, at Path, _ E) []letter {
+	if w.State(SessionPath) != "active" {
+		return nil
+	}
+	return to(at, agent.Proceed{})
+}
+
+func allGoOn[E machine.Event](w *World, _ Path, _ E) []letter {
+	return toAll(w.paths("agent", ""), agent.Proceed{})
+}
+
 // judge brings a call before the gate once its place in the order has come. A
-// call that was judged already does not draw the letter and ignores it.
+// call that was judged already has its room.
 func judge(w *World, at Path, c tool.Call) []letter {
 	d := data[turn.Data](w, at.parent())
 	held := d.Stop != turn.NoStop && d.Stop != turn.StopSteer
-	if held || !slices.Contains(d.Next(), c.CallID) {
+	if held || w.State(at) != "pending_call" || !slices.Contains(d.Next(), c.CallID) {
 		return nil
 	}
-	s := w.Session()
-	v := policy.Judge(policy.Posture{Mode: s.Config.Mode, ReadOnly: s.Config.ReadOnly, Headless: s.Headless}, c)
+	if limit := w.short(AgentOf(at), model.Amount{ToolCalls: 1 + ahead(w, at)}); limit != "" && c.Invalid == "" {
+		return to(at.parent(), turn.Interrupt{Reason: session.BudgetReason + limit})
+	}
+	v := w.verdict(c)
 	return []letter{{path: at, cmd: tool.Judge{Verdict: v}, by: v.By}}
+}
+
+// ahead counts the calls that run beside this one and are let run by the same
+// batch, but are not charged yet.
+func ahead(w *World, at Path) int64 {
+	n := int64(0)
+	for _, id := range data[turn.Data](w, at.parent()).Next() {
+		p := at.parent().tool(id)
+		if p == at {
+			break
+		}
+		c := data[tool.Data](w, p).Call
+		if w.State(p) == "pending_call" && c.Invalid == "" && w.verdict(c).Answer == tool.Allow {
+			n++
+		}
+	}
+	return n
 }

@@ -13,6 +13,7 @@ import (
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/policy"
 )
 
 // MaxCascade bounds the letters one message may set off.
@@ -55,6 +56,10 @@ type node struct {
 	machine.Instance
 	since int64  // ts_ms of the rune that entered the state
 	seq   uint64 // of that rune
+	// account is what a session or an agent may use and has used, with all the
+	// agents under it.
+	account account
+	begun   int64 // ts_ms of a turn's first rune
 }
 
 // World is the present of one log. It changes only by runes.
@@ -67,6 +72,9 @@ type World struct {
 	last recent        // the newest runes, for refusals
 	// progress says that a call or turn ended since the last recovery.
 	progress bool
+	// The gate's rules, read once: thawed is what frozen says.
+	frozen []byte
+	thawed policy.Rules
 }
 
 const lastKept = 5
@@ -178,6 +186,12 @@ func data[D any](w *World, p Path) D {
 
 // Session returns what the session remembers.
 func (w *World) Session() session.Data { return data[session.Data](w, SessionPath) }
+
+// Since returns when the instance at a path came into its state, in milliseconds.
+func (w *World) Since(p Path) int64 {
+	n, _ := w.find(p)
+	return n.since
+}
 
 // State returns the state of the instance at a path, None if it is not there.
 func (w *World) State(p Path) machine.State {

@@ -1,13 +1,16 @@
 // Command floor is the least a durable agent can cost: it "calls the model" (a
-// constant), spawns the tool's process, and syncs one line to a file for each
+// constant, or a server it does not listen to), spawns the tool's process, and syncs one line to a file for each
 // event it would have to remember. It decides, checks and chains nothing.
 package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -22,8 +25,12 @@ func main() {
 }
 
 func run() error {
-	if len(os.Args) != 4 {
-		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync")
+	if len(os.Args) != 4 && len(os.Args) != 6 {
+		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync [URL REQUEST]")
+	}
+	ask := func() error { return nil } // the model is a constant
+	if len(os.Args) == 6 {
+		ask = func() error { return post(os.Args[4], os.Args[5]) }
 	}
 	rounds, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -45,6 +52,9 @@ func run() error {
 		return syscall.Fdatasync(int(f.Fd()))
 	}
 	for range rounds {
+		if err := ask(); err != nil {
+			return err
+		}
 		if err := event(); err != nil { // the model asked for a tool
 			return err
 		}
@@ -55,5 +65,24 @@ func run() error {
 			return err
 		}
 	}
+	if err := ask(); err != nil {
+		return err
+	}
 	return event() // the model is done
+}
+
+// post makes one model call: it reads the whole answer and looks at nothing.
+func post(url, request string) error {
+	resp, err := http.Post(url, "application/json", strings.NewReader(request))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the model server answered %s", resp.Status)
+	}
+	return nil
 }

@@ -10,10 +10,13 @@ import (
 // Data is what an agent remembers.
 type Data struct {
 	Spawning
-	Turn   string `json:"turn,omitzero"` // the running turn's id
-	Turns  int    `json:"turns"`
-	Ending string `json:"ending,omitzero"` // why it ends with this turn
-	Forced bool   `json:"forced,omitzero"`
+	Turn    string   `json:"turn,omitzero"` // the running turn's id
+	Turns   int      `json:"turns"`
+	Tasks   []string `json:"tasks,omitzero"`  // told and not taken up
+	Answer  string   `json:"answer,omitzero"` // of its last turn
+	Outcome string   `json:"outcome,omitzero"`
+	Ending  string   `json:"ending,omitzero"` // why it ends with this turn
+	Forced  bool     `json:"forced,omitzero"`
 }
 
 // Prepare is the job of a spawning agent.
@@ -44,13 +47,46 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		if d.Ending != "" {
 			return one(Terminated{d.AgentID, d.Ending, Stats{d.Turns}})
 		}
-		return one(TurnEnded{d.AgentID, c.TurnID, c.Outcome})
+		return one(TurnEnded{d.AgentID, c.TurnID, c.Outcome, d.answer(c.Output)})
+	case Tell:
+		return d.told(c.Told)
+	case Proceed:
+		if len(d.Tasks) == 0 {
+			return nil, nil
+		}
+		return one(TurnAssigned{d.AgentID, TurnID(d.Turns + 1), Work{Turn: d.Turns + 1, Text: d.Tasks[0], Mode: TaskMode}})
 	case Kill:
 		return d.end(s, c.Reason, c.Force)
 	case ExhaustBudget:
 		return d.end(s, "budget exhausted: "+c.Limit, true)
 	}
 	return nil, fmt.Errorf("no rule for %T", c)
+}
+
+// MaxTasks bounds what waits for an agent.
+const MaxTasks = 64
+
+// TaskMode is how an agent's turn begins that another agent asked for.
+const TaskMode = "task"
+
+func (d Data) told(t Told) ([]machine.Event, error) {
+	switch {
+	case d.ParentID == "":
+		return nil, errors.New("the root agent hears from its session")
+	case t.Text == "":
+		return nil, errors.New("there is nothing to do in an empty message")
+	case len(d.Tasks) >= MaxTasks:
+		return nil, fmt.Errorf("%d tasks wait for it already", MaxTasks)
+	}
+	return one(t)
+}
+
+// answer is kept only where another agent waits for it.
+func (d Data) answer(text string) string {
+	if d.ParentID == "" {
+		return ""
+	}
+	return text
 }
 
 func (d Data) end(s machine.State, reason string, force bool) ([]machine.Event, error) {
@@ -72,13 +108,21 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 			return d, errors.New("an agent needs an id")
 		}
 		d.Spawning = e
+	case Told:
+		d.Tasks = append(d.Tasks[:len(d.Tasks):len(d.Tasks)], e.Text)
 	case TurnAssigned:
-		d.Turn, d.Turns = e.TurnID, d.Turns+1
+		if e.Mode == TaskMode {
+			if len(d.Tasks) == 0 {
+				return d, errors.New("nothing waits for it")
+			}
+			d.Tasks = d.Tasks[1:]
+		}
+		d.Turn, d.Turns, d.Answer, d.Outcome = e.TurnID, d.Turns+1, "", ""
 	case TurnEnded:
 		if e.TurnID != d.Turn {
 			return d, fmt.Errorf("%s ended while %s ran", e.TurnID, d.Turn)
 		}
-		d.Turn = ""
+		d.Turn, d.Answer, d.Outcome = "", e.Output, e.Outcome
 	case Stopping:
 		d.Ending, d.Forced = e.Reason, d.Forced || e.Force
 	case Terminated:

@@ -2,7 +2,10 @@
 // time, and ends.
 package agent
 
-import "stave/internal/machine"
+import (
+	"stave/internal/machine"
+	"stave/internal/model"
+)
 
 const (
 	spawning    machine.State = "spawning"
@@ -26,7 +29,12 @@ type (
 	EndTurn struct {
 		TurnID  string
 		Outcome string
+		Output  string
 	}
+	// Tell gives the agent something to do. The root agent hears from its session.
+	Tell struct{ Told }
+	// Proceed lets the agent take up what it was told.
+	Proceed struct{}
 	// Kill ends the agent: at once if forced, else after its turn.
 	Kill struct {
 		Reason string
@@ -54,6 +62,16 @@ type (
 		Role     string `json:"role"`
 		Model    string `json:"model"`
 		ParentID string `json:"parent_id,omitzero"`
+		// Tools are the names of those it may use, a subset of its parent's; nil for all.
+		Tools  []string     `json:"tools,omitzero"`
+		Budget model.Amount `json:"budget,omitzero"` // its own limits, inside its parent's
+		Depth  int          `json:"depth,omitzero"`
+		// First feeds the wire that tells it its task, in the same batch.
+		First string `json:"-"`
+	}
+	// Told is something the agent has to do.
+	Told struct {
+		Text string `json:"text"`
 	}
 	// Ready says that the agent can take turns.
 	Ready struct {
@@ -75,6 +93,7 @@ type (
 		AgentID string `json:"agent_id"`
 		TurnID  string `json:"turn_id"`
 		Outcome string `json:"outcome"`
+		Output  string `json:"output,omitzero"` // of an agent that answers to another
 	}
 	// Stopping says that the agent ends with its present turn.
 	Stopping struct {
@@ -103,16 +122,20 @@ var Machine = machine.Make(machine.Machine[Data]{
 			On(Spawn{}, spawning, Spawning{}),
 		machine.Work(spawning, Prepare{}, "its model and tools are being looked up").
 			On(BecomeReady{}, idle, Ready{}).
+			On(Tell{}, spawning, Told{}).
 			On(FailInit{}, failed, Failed{}).
 			On(machine.Late{}, failed, Failed{}).
 			On(Kill{}, terminated, Terminated{}),
 		machine.Rest(idle, "ready for work").
 			On(Assign{}, runningTurn, TurnAssigned{}).
+			On(Tell{}, idle, Told{}).
+			On(Proceed{}, runningTurn, TurnAssigned{}).
 			On(Kill{}, terminated, Terminated{}).
 			On(ExhaustBudget{}, terminated, Terminated{}),
 		machine.Await(runningTurn, "see its turn").
 			On(EndTurn{}, idle, TurnEnded{}).
 			On(EndTurn{}, terminated, Terminated{}).
+			On(Tell{}, runningTurn, Told{}).
 			On(Kill{}, runningTurn, Stopping{}).
 			On(ExhaustBudget{}, runningTurn, Stopping{}),
 		machine.End(terminated, ""),

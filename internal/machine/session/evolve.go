@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stave/internal/machine"
 )
@@ -15,8 +16,30 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 			return d, errors.New("a conversation needs its id and its root agent's")
 		}
 		d.Created = e
-	case Activated, AgentJoined:
+	case Activated:
 		d.Ready = true
+	case AgentJoined:
+		d.Ready = d.Ready || e.AgentID == d.RootAgentID
+	case BudgetSet:
+		d.Config.Budget = e.Limit
+	case ModelSwitched:
+		d.Config.Model = e.Model
+	case Rewound:
+		if d.Running {
+			return d, errors.New("a turn is running")
+		}
+		// What waited was said after the point that counts.
+		d.Waiting, d.Failures = nil, 0
+	case Tainted:
+		if d.Taint.Source == "" {
+			d.Taint.Source = e.Source
+		}
+		d.Taint.Private, d.Taint.Untrusted = d.Taint.Private || e.Private, d.Taint.Untrusted || e.Untrusted
+	case Remembered:
+		if len(d.Remembered) >= MaxRemembered {
+			return d, fmt.Errorf("more than %d answers to remember", MaxRemembered)
+		}
+		d.Remembered = append(d.Remembered[:len(d.Remembered):len(d.Remembered)], e)
 	case AgentLost:
 		if e.Root {
 			d.Ready, d.Why = false, e.Reason
@@ -58,7 +81,7 @@ func (d Data) admitted(e TurnAdmitted) (Data, error) {
 
 func (d Data) ended(e TurnEnded) (Data, error) {
 	d.Stats.Calls += e.Calls
-	d.Stats.Usage = d.Stats.Usage.Plus(e.Usage)
+	d.Stats.Usage, d.Stats.MicroUSD = d.Stats.Usage.Plus(e.Usage), d.Stats.MicroUSD+e.MicroUSD
 	if !e.Root {
 		return d, nil
 	}
@@ -68,7 +91,7 @@ func (d Data) ended(e TurnEnded) (Data, error) {
 		return d, nil
 	}
 	d.Failures = 0
-	if e.Outcome == "interrupted" && (e.Reason == "pause" || e.Reason == "suspended") {
+	if e.Outcome == "interrupted" && (e.Reason == "pause" || e.Reason == "suspended" || strings.HasPrefix(e.Reason, BudgetReason)) {
 		// What a stop cut off goes on by itself once the session does.
 		d.Waiting = append([]Waiting{{0, continueText, Continue}}, d.Waiting...)
 	}

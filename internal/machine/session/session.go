@@ -14,6 +14,7 @@ const (
 	MaxWaiting            = 256 // messages that wait for a turn
 	DefaultErrorThreshold = 5   // failed turns in a row that suspend
 	MaxRecoveries         = 3   // crashes in a row, without progress, that suspend
+	MaxRemembered         = 1000
 )
 
 // Message modes.
@@ -23,6 +24,9 @@ const (
 	Continue = "continue" // made by the session itself: go on after a pause
 )
 
+// BudgetReason begins the reason of a turn that a limit ended.
+const BudgetReason = "budget: "
+
 // CrashLoop is the reason of a suspension after MaxRecoveries.
 const CrashLoop = "crash_loop"
 
@@ -31,14 +35,16 @@ const continueText = "The conversation was stopped here and now goes on. Continu
 // Data is what a session remembers.
 type Data struct {
 	Created
-	Ready    bool      `json:"ready"`
-	Messages uint64    `json:"messages"`
-	Waiting  []Waiting `json:"waiting,omitzero"`
-	Running  bool      `json:"running"` // a turn of the root agent
-	Stats    Stats     `json:"stats"`
-	Failures int       `json:"failures"` // turns in a row
-	Crashes  int       `json:"crashes"`  // in a row, without progress
-	Why      string    `json:"why,omitzero"`
+	Ready      bool         `json:"ready"`
+	Messages   uint64       `json:"messages"`
+	Waiting    []Waiting    `json:"waiting,omitzero"`
+	Running    bool         `json:"running"` // a turn of the root agent
+	Stats      Stats        `json:"stats"`
+	Failures   int          `json:"failures"` // turns in a row
+	Crashes    int          `json:"crashes"`  // in a row, without progress
+	Why        string       `json:"why,omitzero"`
+	Taint      Tainted      `json:"taint,omitzero"` // all that ever came in; Source is the first
+	Remembered []Remembered `json:"remembered,omitzero"`
 }
 
 // Waiting is an input without a turn.
@@ -54,6 +60,7 @@ type Stats struct {
 	Failed     int         `json:"failed"`
 	Calls      int         `json:"calls"`
 	Usage      model.Usage `json:"usage"`
+	MicroUSD   int64       `json:"micro_usd,omitzero"`
 	Unconsumed int         `json:"unconsumed,omitzero"` // messages that never got a turn
 }
 
@@ -96,8 +103,56 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		return one(Closing{or(c.Reason, "stop"), true})
 	case Archive:
 		return one(Archived{})
+	case SetBudget:
+		return one(BudgetSet{c.Limit, c.Reconcile})
+	case SwitchModel:
+		return d.switchModel(c)
+	case Rewind:
+		return d.rewind(c)
+	case KeepCheckpoint:
+		return one(c.Checkpointed)
+	case Taint:
+		return d.taint(c.Tainted)
+	case Remember:
+		return d.remember(c.Remembered)
 	}
 	return nil, fmt.Errorf("no rule for %T", c)
+}
+
+func (d Data) switchModel(c SwitchModel) ([]machine.Event, error) {
+	switch c.Model {
+	case "":
+		return nil, errors.New("it needs the name of a model")
+	case d.Config.Model:
+		return nil, nil
+	}
+	return one(ModelSwitched{c.Model, d.Config.Model})
+}
+
+func (d Data) rewind(c Rewind) ([]machine.Event, error) {
+	switch {
+	case d.Running:
+		return nil, errors.New("a turn is running; interrupt it first")
+	case c.Seq == 0:
+		return nil, errors.New("it needs the rune to go back to")
+	}
+	return one(Rewound{c.Seq, c.Checkpoint})
+}
+
+// taint records only what is new.
+func (d Data) taint(t Tainted) ([]machine.Event, error) {
+	t.Private, t.Untrusted = t.Private && !d.Taint.Private, t.Untrusted && !d.Taint.Untrusted
+	if !t.Private && !t.Untrusted {
+		return nil, nil
+	}
+	return one(t)
+}
+
+func (d Data) remember(r Remembered) ([]machine.Event, error) {
+	if slices.Contains(d.Remembered, r) {
+		return nil, nil
+	}
+	return one(r)
 }
 
 func (d Data) crashes(c Recover) int {

@@ -3,6 +3,8 @@
 package session
 
 import (
+	"encoding/json"
+
 	"stave/internal/machine"
 	"stave/internal/model"
 )
@@ -66,13 +68,36 @@ type (
 		Root    bool
 		Reason  string
 	}
+	// SetBudget gives the conversation new limits.
+	SetBudget struct {
+		Limit model.Amount `json:"limit"`
+		// Reconcile takes back what was charged for calls whose use is not known.
+		Reconcile bool `json:"reconcile,omitzero"`
+	}
+	// SwitchModel lets another model go on with the conversation.
+	SwitchModel struct {
+		Model string `json:"model"`
+	}
+	// Taint notes what kind of content has come into the conversation.
+	Taint struct{ Tainted }
+	// Remember keeps a person's answer for calls like the one it was given to.
+	Remember struct{ Remembered }
+	// Rewind takes the conversation back to an earlier rune.
+	Rewind struct {
+		Seq uint64 `json:"seq"`
+		// Files says whether the workspace goes back too, and Checkpoint to what.
+		Files      bool   `json:"files,omitzero"`
+		Checkpoint string `json:"checkpoint,omitzero"`
+	}
+	// KeepCheckpoint notes how the workspace was before something changed it.
+	KeepCheckpoint struct{ Checkpointed }
 	// Archive moves a closed conversation to cold storage.
 	Archive struct{}
 )
 
 // Config is fixed when a conversation begins.
 type Config struct {
-	Mode           string  `json:"mode"` // ask or yolo
+	Mode           string  `json:"mode"` // ask, allowlist or yolo
 	ReadOnly       bool    `json:"read_only,omitzero"`
 	Model          string  `json:"model"`
 	Dir            string  `json:"cwd"`
@@ -82,6 +107,13 @@ type Config struct {
 	ErrorThreshold int     `json:"error_threshold,omitzero"`
 	AnswerMs       int64   `json:"answer_ms,omitzero"` // how long a question waits, 0 for ever
 	Origin         *Origin `json:"origin,omitzero"`
+	// Budget limits what the conversation may use, all its agents together.
+	Budget model.Amount `json:"budget,omitzero"`
+	// Rules are the gate's, frozen as they were when the conversation began.
+	Rules json.RawMessage `json:"rules,omitzero"`
+	// Sandbox is the level commands run at, and Network whether they may use it.
+	Sandbox string `json:"sandbox,omitzero"`
+	Network bool   `json:"network,omitzero"`
 	// History is the transcript a fork starts from, so that it stands alone.
 	History []model.Message `json:"history,omitzero"`
 }
@@ -143,12 +175,13 @@ type (
 	}
 	// TurnEnded closes a turn's books in the session.
 	TurnEnded struct {
-		TurnID  string      `json:"turn_id"`
-		Root    bool        `json:"root"`
-		Outcome string      `json:"outcome"`
-		Reason  string      `json:"reason,omitzero"`
-		Calls   int         `json:"calls"`
-		Usage   model.Usage `json:"usage"`
+		TurnID   string      `json:"turn_id"`
+		Root     bool        `json:"root"`
+		Outcome  string      `json:"outcome"`
+		Reason   string      `json:"reason,omitzero"`
+		Calls    int         `json:"calls"`
+		Usage    model.Usage `json:"usage"`
+		MicroUSD int64       `json:"micro_usd,omitzero"`
 	}
 	// Paused stops the conversation.
 	Paused struct {
@@ -166,6 +199,40 @@ type (
 	// Unsuspended goes on.
 	Unsuspended struct {
 		Headless bool `json:"headless,omitzero"`
+	}
+	// BudgetSet says what the conversation may use from now on.
+	BudgetSet struct {
+		Limit      model.Amount `json:"limit"`
+		Reconciled bool         `json:"reconciled,omitzero"`
+	}
+	// ModelSwitched says which model goes on.
+	ModelSwitched struct {
+		Model  string `json:"model"`
+		Before string `json:"before"`
+	}
+	// Tainted says what kind of content came into the conversation, and from where.
+	Tainted struct {
+		Private   bool   `json:"private,omitzero"`   // the user's own files
+		Untrusted bool   `json:"untrusted,omitzero"` // what others wrote
+		Source    string `json:"source"`
+	}
+	// Remembered is an answer that holds for calls to come.
+	Remembered struct {
+		Tool   string `json:"tool"`
+		Scope  string `json:"scope"`           // call: these very arguments; tool: whatever they are
+		Digest string `json:"digest,omitzero"` // of the arguments
+	}
+	// Rewound says that what came after a rune no longer counts.
+	Rewound struct {
+		Seq        uint64 `json:"to_seq"`
+		Checkpoint string `json:"checkpoint,omitzero"` // what the workspace was put back to
+	}
+	// Checkpointed is how the workspace was before something changed it.
+	Checkpointed struct {
+		Blob    string `json:"blob"` // the list of its files
+		Turn    string `json:"turn"`
+		Files   int    `json:"files"`
+		Skipped int    `json:"skipped,omitzero"` // too large, or too many
 	}
 	// Recovered notes that the process died while work was due.
 	Recovered struct {
@@ -201,10 +268,18 @@ var Machine = machine.Make(machine.Machine[Data]{
 			On(Proceed{}, suspended, Suspended{}).
 			On(Recover{}, created, Recovered{}).
 			May(Say{}, created, MessageReceived{}).
+			May(SetBudget{}, created, BudgetSet{}).
+			May(SwitchModel{}, created, ModelSwitched{}).
 			May(Close{}, closing, Closing{}).
 			May(Stop{}, closing, Closing{}),
 		machine.Rest(active, "takes messages and runs turns").
 			May(Say{}, active, MessageReceived{}).
+			May(SetBudget{}, active, BudgetSet{}).
+			May(SwitchModel{}, active, ModelSwitched{}).
+			On(Taint{}, active, Tainted{}).
+			On(Remember{}, active, Remembered{}).
+			On(KeepCheckpoint{}, active, Checkpointed{}).
+			May(Rewind{}, active, Rewound{}).
 			On(Proceed{}, active, TurnAdmitted{}).
 			On(Proceed{}, suspended, Suspended{}).
 			On(Spend{}, active, TurnEnded{}).
@@ -219,6 +294,10 @@ var Machine = machine.Make(machine.Machine[Data]{
 		machine.Rest(paused, "stopped by a person; messages wait").
 			May(Resume{}, active, Resumed{}).
 			May(Say{}, paused, MessageReceived{}).
+			May(SetBudget{}, paused, BudgetSet{}).
+			May(SwitchModel{}, paused, ModelSwitched{}).
+			On(Taint{}, paused, Tainted{}).
+			May(Rewind{}, paused, Rewound{}).
 			On(Spend{}, paused, TurnEnded{}).
 			On(Activate{}, paused, AgentJoined{}).
 			On(AgentGone{}, paused, AgentLost{}).
@@ -228,6 +307,10 @@ var Machine = machine.Make(machine.Machine[Data]{
 		machine.Rest(suspended, "stopped by errors or a budget; a person must intervene").
 			May(Unsuspend{}, active, Unsuspended{}).
 			May(Say{}, suspended, MessageReceived{}).
+			May(SetBudget{}, suspended, BudgetSet{}).
+			May(SwitchModel{}, suspended, ModelSwitched{}).
+			On(Taint{}, suspended, Tainted{}).
+			May(Rewind{}, suspended, Rewound{}).
 			On(Spend{}, suspended, TurnEnded{}).
 			On(Activate{}, suspended, AgentJoined{}).
 			On(AgentGone{}, suspended, AgentLost{}).
@@ -235,6 +318,10 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(Close{}, closing, Closing{}).
 			May(Stop{}, closing, Closing{}),
 		machine.Await(closing, "its agents are ending").
+			On(Taint{}, closing, Tainted{}).
+			On(Remember{}, closing, Remembered{}).
+			On(KeepCheckpoint{}, closing, Checkpointed{}).
+			May(SetBudget{}, closing, BudgetSet{}).
 			On(Spend{}, closing, TurnEnded{}).
 			On(AgentGone{}, closing, AgentLost{}).
 			On(Recover{}, closing, Recovered{}).

@@ -31,6 +31,14 @@ type (
 	Approve struct {
 		By     string `json:"by"`
 		Digest string `json:"digest,omitzero"` // of the arguments the person saw
+		// Remember makes the answer hold for calls to come: "" for this one only,
+		// "call" for the same arguments, "tool" for whatever this tool is asked.
+		Remember string `json:"remember,omitzero"`
+	}
+	// Reply is what a person says to a call that is a question.
+	Reply struct {
+		By   string `json:"by"`
+		Text string `json:"text"`
 	}
 	// Deny refuses a waiting call for good.
 	Deny struct {
@@ -60,6 +68,8 @@ type (
 	Cancel struct{ Reason string }
 	// Withdraw ends a call that has not begun; a running one goes on.
 	Withdraw struct{ Reason string }
+	// Reattach takes up a run that outlived the process that had started it.
+	Reattach struct{}
 	// Happened is a person's word that a lost effect took place.
 	Happened struct {
 		By     string `json:"by"`
@@ -106,6 +116,8 @@ type (
 		CallID   string `json:"call_id"`
 		Approver string `json:"approver"`
 		Digest   string `json:"args_digest"`
+		Remember string `json:"remember,omitzero"`
+		Plain    bool   `json:"plain,omitzero"` // it runs as argv, without a shell
 	}
 	// Denied says who or which rule refused the call.
 	Denied struct {
@@ -126,6 +138,11 @@ type (
 		Attempt int    `json:"attempt"`
 		Why     string `json:"why"`
 	}
+	// Reattached says that a run went on while nobody listened, and is listened to again.
+	Reattached struct {
+		CallID string `json:"call_id"`
+		Times  int    `json:"times"`
+	}
 	// OutcomeUnknown says that the effect may or may not have happened.
 	OutcomeUnknown struct {
 		CallID string `json:"call_id"`
@@ -138,6 +155,10 @@ type (
 		Error   string `json:"error,omitzero"`
 		Crashed bool   `json:"crashed,omitzero"`
 		Output
+		// Tool and Traits, of a call that has run, feed the wire that tells the
+		// session what came in; the call itself records them.
+		Tool   string   `json:"-"`
+		Traits []string `json:"-"`
 	}
 )
 
@@ -180,12 +201,14 @@ var Machine = machine.Make(machine.Machine[Data]{
 			On(Withdraw{}, cancelledResult, Result{}),
 		machine.Ask(awaitingApproval, MayRun{}, "a person decides whether it may run").
 			May(Approve{}, executing, Approved{}).
+			May(Reply{}, completedResult, Result{}).
 			May(Deny{}, denied, Denied{}, Result{}).
 			On(machine.Late{}, timeoutResult, Result{}).
 			On(Cancel{}, cancelledResult, Result{}).
 			On(Withdraw{}, cancelledResult, Result{}),
 		machine.Work(executing, RunTool{}, "the tool is running").
 			On(Report{}, executing, Progress{}).
+			On(Reattach{}, executing, Reattached{}).
 			On(Succeed{}, completedResult, Result{}).
 			On(Fail{}, errorResult, Result{}).
 			On(Crash{}, errorResult, Result{}).

@@ -42,6 +42,11 @@ type Data struct {
 	Intent  json.RawMessage `json:"intent,omitzero"`
 	Known   string          `json:"known,omitzero"` // about a lost outcome
 	Status  Status          `json:"status,omitzero"`
+	Plain   bool            `json:"plain,omitzero"`
+	// Attached counts how often a run outlived our process, and Streamed what
+	// people have been shown of its output, in bytes.
+	Attached int   `json:"attached,omitzero"`
+	Streamed int64 `json:"streamed,omitzero"`
 }
 
 // RunTool is the job of an executing call.
@@ -49,16 +54,31 @@ type RunTool struct {
 	Call    Call
 	Attempt int
 	Intent  json.RawMessage
+	Plain   bool // a plain shell command, allowed by a rule: it runs without a shell
+	// Again says that this attempt was begun by a process that died; Streamed is
+	// how much of its output people have seen.
+	Again    bool
+	Streamed int64
+
+	attached int
 }
 
 // Key tells one run of the job from the next.
-func (j RunTool) Key() string { return fmt.Sprint(j.Attempt) }
+func (j RunTool) Key() string {
+	if j.attached == 0 {
+		return fmt.Sprint(j.Attempt)
+	}
+	return fmt.Sprintf("%d.%d", j.Attempt, j.attached)
+}
 
 // MayRun asks a person whether a call may run.
 type MayRun struct {
 	Call   Call
 	Reason string
 }
+
+// WhatToSay asks a person for words.
+type WhatToSay struct{ Call Call }
 
 // WhatHappened asks a person about a lost effect.
 type WhatHappened struct {
@@ -68,6 +88,15 @@ type WhatHappened struct {
 
 const readOnly, idempotent = "read_only", "idempotent"
 
+// Question is the safety of a call that does nothing but ask a person.
+const Question = "question"
+
+// How long an approval is remembered.
+const (
+	RememberCall = "call" // for the same arguments
+	RememberTool = "tool" // for whatever the tool is asked
+)
+
 // Harmless reports whether a run changes nothing, however it ends.
 func (d Data) Harmless() bool { return d.Call.Safety == readOnly }
 
@@ -75,16 +104,26 @@ func (d Data) Harmless() bool { return d.Call.Safety == readOnly }
 func (d Data) Repeatable() bool { return d.Call.Safety == readOnly || d.Call.Safety == idempotent }
 
 func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error) {
+	events, err := d.answer(s, c)
+	for i, e := range events {
+		if r, ok := e.(Result); ok && (s == executing || s == outcomeUnknown) {
+			r.Tool, r.Traits = d.Call.Tool, d.Call.Traits
+			events[i] = r
+		}
+	}
+	return events, err
+}
+
+func (d Data) answer(s machine.State, c machine.Command) ([]machine.Event, error) {
 	switch c := c.(type) {
 	case Propose:
 		return one(c.Call)
 	case Judge:
 		return d.judge(c.Verdict)
 	case Approve:
-		if c.Digest != "" && c.Digest != d.Call.Digest {
-			return nil, errors.New("the answer is for other arguments than the call has")
-		}
-		return one(Approved{d.Call.CallID, c.By, d.Call.Digest})
+		return d.approve(c)
+	case Reply:
+		return d.reply(c)
 	case Deny:
 		return d.deny(c.By, c.Reason)
 	case Report:
@@ -96,6 +135,8 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		return one(OutcomeUnknown{d.Call.CallID, "the process ended while it ran"})
 	case Doubt:
 		return one(OutcomeUnknown{d.Call.CallID, c.Known})
+	case Reattach:
+		return one(Reattached{d.Call.CallID, d.Attached + 1})
 	case Retry:
 		return d.restart("run again by order of " + c.By)
 	}
@@ -145,12 +186,34 @@ func (d Data) judge(v Verdict) ([]machine.Event, error) {
 	}
 	switch v.Answer {
 	case Allow:
-		return one(Approved{d.Call.CallID, v.By, d.Call.Digest})
+		return one(Approved{CallID: d.Call.CallID, Approver: v.By, Digest: d.Call.Digest, Plain: v.Plain})
 	case Ask:
 		return one(ApprovalRequested{d.Call.CallID, d.Call.Digest, v.Reason})
 	default:
 		return d.deny(v.By, v.Reason)
 	}
+}
+
+func (d Data) approve(c Approve) ([]machine.Event, error) {
+	switch {
+	case c.Digest != "" && c.Digest != d.Call.Digest:
+		return nil, errors.New("the answer is for other arguments than the call has")
+	case d.Call.Safety == Question:
+		return nil, errors.New("it is a question: answer it with words")
+	case c.Remember != "" && c.Remember != RememberCall && c.Remember != RememberTool:
+		return nil, fmt.Errorf("an answer is remembered for the %s or the %s, not for %q", RememberCall, RememberTool, c.Remember)
+	}
+	return one(Approved{CallID: d.Call.CallID, Approver: c.By, Digest: d.Call.Digest, Remember: c.Remember})
+}
+
+func (d Data) reply(c Reply) ([]machine.Event, error) {
+	switch {
+	case d.Call.Safety != Question:
+		return nil, errors.New("it is no question: approve or deny it")
+	case c.Text == "":
+		return nil, errors.New("the answer is empty")
+	}
+	return one(Result{CallID: d.Call.CallID, Status: Success, Output: Output{Text: c.Text}})
 }
 
 func (d Data) deny(by, reason string) ([]machine.Event, error) {
@@ -188,11 +251,18 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		if e.Approver == "" {
 			return d, errors.New("an approval names who gave it")
 		}
+		d.Plain = e.Plain
 		return d, d.same(e.Digest)
 	case Progress:
 		if e.Intent != nil {
 			d.Intent = e.Intent
 		}
+		d.Streamed += int64(len(e.Chunk))
+	case Reattached:
+		if e.Times != d.Attached+1 {
+			return d, fmt.Errorf("taken up %d times after %d", e.Times, d.Attached)
+		}
+		d.Attached = e.Times
 	case Restarted:
 		if a.From == executing && !d.Repeatable() {
 			return d, errors.New("a side effect is never repeated by itself")
@@ -200,7 +270,7 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		if e.Attempt != d.Attempt+1 {
 			return d, fmt.Errorf("attempt %d after %d", e.Attempt, d.Attempt)
 		}
-		d.Attempt = e.Attempt
+		d.Attempt, d.Attached, d.Streamed = e.Attempt, 0, 0
 	case OutcomeUnknown:
 		d.Known = e.Known
 	case Result:
@@ -235,8 +305,11 @@ func (d Data) same(digest string) error {
 func due(s machine.State, d Data) any {
 	switch s {
 	case executing:
-		return RunTool{d.Call, d.Attempt, d.Intent}
+		return RunTool{d.Call, d.Attempt, d.Intent, d.Plain, d.Attached > 0, d.Streamed, d.Attached}
 	case awaitingApproval:
+		if d.Call.Safety == Question {
+			return WhatToSay{d.Call}
+		}
 		return MayRun{d.Call, d.Reason}
 	default:
 		return WhatHappened{d.Call, d.Known}
@@ -245,6 +318,9 @@ func due(s machine.State, d Data) any {
 
 // Signed puts the sender's name into an answer.
 func (c Approve) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c Reply) Signed(by string) any { c.By = by; return c }
 
 // Signed puts the sender's name into an answer.
 func (c Deny) Signed(by string) any { c.By = by; return c }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"stave/internal/machine"
+	"stave/internal/model"
 )
 
 func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
@@ -15,6 +16,17 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 			return d, errors.New("a turn starts once")
 		}
 		d.Started, d.Requests, d.Attempt = e, 1, 1
+	case Reserved:
+		if e.Request != d.Requests || e.Attempt != d.Attempt || d.Held != (model.Amount{}) {
+			return d, errors.New("one model call is reserved for once")
+		}
+		d.Held = e.Amount
+	case Compacted:
+		if e.Messages < 1 || e.Summary == "" {
+			return d, errors.New("a summary stands for something")
+		}
+		d.Compactions++
+		return d.pay(e.Bill), nil
 	case AssistantDelta:
 		d.Said = d.Said.plus(e.Content)
 	case ToolCallsReceived:
@@ -31,20 +43,20 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		if e.Attempt != d.Attempt+1 {
 			return d, fmt.Errorf("attempt %d after %d", e.Attempt, d.Attempt)
 		}
-		d.Attempt, d.WaitMs, d.Said = e.Attempt, e.WaitMs, nil
+		d.Attempt, d.WaitMs, d.Said, d.Held = e.Attempt, e.WaitMs, nil, model.Amount{}
 	case StopRequested:
 		if strength[e.Stop] <= strength[d.Stop] {
 			return d, fmt.Errorf("%q cannot replace %q", e.Stop, d.Stop)
 		}
 		d.Stop, d.StopReason, d.StopText = e.Stop, e.Reason, e.Message
 	case Completed:
-		d.Outcome, d.StopReason, d.Usage = "completed", e.Reason, d.Usage.Plus(e.Usage)
-		return d.ended(a)
+		d.Outcome, d.StopReason, d.LastText = "completed", e.Reason, e.FinalOutput
+		return d.pay(e.Bill).ended(a)
 	case Interrupted:
 		d.Outcome, d.StopReason = "interrupted", e.Reason
 		return d.ended(a)
 	case Error:
-		d.Outcome, d.StopReason = "error", e.Type
+		d.Outcome, d.StopReason, d.LastText = "error", e.Type, e.Message
 		return d.ended(a)
 	}
 	return d, nil
@@ -63,8 +75,13 @@ func (d Data) received(e ToolCallsReceived) (Data, error) {
 	}
 	d.CallCount += len(e.CallIDs)
 	d.LastText, d.Said = textOf(e.Output), nil
-	d.Usage = d.Usage.Plus(e.Usage)
-	return d, nil
+	return d.pay(e.Bill), nil
+}
+
+// pay adds a bill; the reservation has served.
+func (d Data) pay(b Bill) Data {
+	d.Usage, d.MicroUSD, d.Held = d.Usage.Plus(b.Usage), d.MicroUSD+b.MicroUSD, model.Amount{}
+	return d
 }
 
 func (d Data) isOpen(id string) bool {
@@ -94,6 +111,6 @@ func (d Data) ended(a machine.Arrow) (Data, error) {
 	if len(d.Open) > 0 {
 		return d, fmt.Errorf("%d calls are open", len(d.Open))
 	}
-	d.Said = nil
+	d.Said, d.Held = nil, model.Amount{}
 	return d, nil
 }

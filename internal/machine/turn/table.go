@@ -28,17 +28,21 @@ type (
 		Reasoning string
 		ItemDone  bool // a safe boundary
 	}
+	// Reserve sets aside the most a model call can cost, before it is made.
+	Reserve struct{ Amount model.Amount }
+	// Compact replaces the older part of what the model is shown by a summary.
+	Compact struct{ Compacted }
 	// ReceiveToolCalls ends a model answer that asks for tools.
 	ReceiveToolCalls struct {
 		Output []model.Part
 		Calls  []Proposal
-		Usage  model.Usage
+		Bill
 	}
 	// Finish ends the turn with the model's answer.
 	Finish struct {
 		Output []model.Part
 		Stop   model.StopReason
-		Usage  model.Usage
+		Bill
 	}
 	// Fail reports that a model call failed, or that tools cannot be run at all.
 	Fail struct {
@@ -46,6 +50,7 @@ type (
 		Message    string
 		Retryable  bool
 		RetryMs    int64 // what the provider asked us to wait
+		Free       bool  // the provider did not begin: nothing was used
 		JitterSeed int64 // randomness enters with the command
 	}
 	// ToolDone reports one call's result.
@@ -67,6 +72,13 @@ type (
 	// Finalize returns an ended turn to rest.
 	Finalize struct{}
 )
+
+// Bill is what one model call cost.
+type Bill struct {
+	Usage    model.Usage `json:"usage"`
+	MicroUSD int64       `json:"micro_usd,omitzero"`
+	Unsure   bool        `json:"usage_unknown,omitzero"` // the provider did not say: the reservation stands
+}
 
 // Proposal is a tool call of the model, checked and frozen.
 type Proposal struct {
@@ -105,6 +117,20 @@ type (
 		MaxRequests int    `json:"max_requests,omitzero"`
 		MaxAttempts int    `json:"max_attempts,omitzero"`
 	}
+	// Reserved is what the model call that follows may cost at most.
+	Reserved struct {
+		Request int `json:"request"`
+		Attempt int `json:"attempt"`
+		model.Amount
+	}
+	// Compacted says that a summary stands for the first messages from now on.
+	Compacted struct {
+		Messages int    `json:"messages"` // how many it stands for
+		Summary  string `json:"summary"`
+		Before   int64  `json:"before_tokens"` // of the next request, estimated
+		After    int64  `json:"after_tokens"`
+		Bill
+	}
 	// AssistantDelta is a fragment of the answer.
 	AssistantDelta struct {
 		Content   string `json:"content,omitzero"`
@@ -116,7 +142,7 @@ type (
 		CallIDs []string     `json:"call_ids"`
 		Groups  []int        `json:"groups"`
 		Output  []model.Part `json:"output,omitzero"`
-		Usage   model.Usage  `json:"usage"`
+		Bill
 		// Calls feeds the wire that proposes them; each is recorded once, as tool.call.
 		Calls []Proposal `json:"-"`
 	}
@@ -134,6 +160,7 @@ type (
 		Attempt int    `json:"attempt"`
 		Why     string `json:"why"`
 		WaitMs  int64  `json:"wait_ms,omitzero"`
+		Free    bool   `json:"free,omitzero"` // the failed attempt used nothing
 	}
 	// StopRequested notes that the turn is to end, when it cannot end at once.
 	StopRequested struct {
@@ -146,7 +173,7 @@ type (
 		FinalOutput string       `json:"final_output"`
 		Output      []model.Part `json:"output,omitzero"`
 		Reason      string       `json:"reason"` // end, length, refusal, max_requests
-		Usage       model.Usage  `json:"usage"`
+		Bill
 	}
 	// Interrupted is a turn that was stopped; what was said until then is kept.
 	Interrupted struct {
@@ -157,6 +184,7 @@ type (
 	Error struct {
 		Type    string `json:"error_type"`
 		Message string `json:"message"`
+		Free    bool   `json:"free,omitzero"`
 	}
 	// Finalized closes the turn's books.
 	Finalized struct {
@@ -166,6 +194,10 @@ type (
 		Requests int         `json:"requests"`
 		Calls    int         `json:"calls"`
 		Usage    model.Usage `json:"usage"`
+		MicroUSD int64       `json:"micro_usd,omitzero"`
+		// Output feeds the wire that hands it to the agent; it is recorded as the
+		// answer already.
+		Output string `json:"-"`
 	}
 )
 
@@ -189,6 +221,8 @@ var Machine = machine.Make(machine.Machine[Data]{
 		machine.Rest(idle, "nothing is running").
 			On(Start{}, streaming, Started{}),
 		machine.Work(streaming, CallModel{}, "the model is answering").
+			On(Reserve{}, streaming, Reserved{}).
+			On(Compact{}, streaming, Compacted{}).
 			On(Delta{}, streaming, AssistantDelta{}).
 			On(ReceiveToolCalls{}, toolExecuting, ToolCallsReceived{}).
 			On(ReceiveToolCalls{}, interrupted, Interrupted{}).

@@ -35,19 +35,22 @@ const (
 // Data is what a turn remembers.
 type Data struct {
 	Started
-	Requests   int         `json:"requests"` // model calls begun
-	Attempt    int         `json:"attempt"`
-	WaitMs     int64       `json:"wait_ms,omitzero"`
-	Stop       Stop        `json:"stop,omitzero"`
-	StopReason string      `json:"stop_reason,omitzero"`
-	StopText   string      `json:"stop_text,omitzero"`
-	Open       []OpenCall  `json:"open,omitzero"`
-	Finished   []Summary   `json:"finished,omitzero"`
-	CallCount  int         `json:"call_count"`
-	Said       *Said       `json:"said,omitzero"`      // of the present attempt
-	LastText   string      `json:"last_text,omitzero"` // of the last whole answer
-	Usage      model.Usage `json:"usage"`
-	Outcome    string      `json:"outcome,omitzero"`
+	Requests    int          `json:"requests"` // model calls begun
+	Attempt     int          `json:"attempt"`
+	WaitMs      int64        `json:"wait_ms,omitzero"`
+	Stop        Stop         `json:"stop,omitzero"`
+	StopReason  string       `json:"stop_reason,omitzero"`
+	StopText    string       `json:"stop_text,omitzero"`
+	Open        []OpenCall   `json:"open,omitzero"`
+	Finished    []Summary    `json:"finished,omitzero"`
+	CallCount   int          `json:"call_count"`
+	Compactions int          `json:"compactions,omitzero"`
+	Said        *Said        `json:"said,omitzero"`      // of the present attempt
+	LastText    string       `json:"last_text,omitzero"` // of the last whole answer
+	Usage       model.Usage  `json:"usage"`
+	MicroUSD    int64        `json:"micro_usd,omitzero"`
+	Held        model.Amount `json:"held,omitzero"` // reserved for the present attempt
+	Outcome     string       `json:"outcome,omitzero"`
 }
 
 // OpenCall is a call without a result.
@@ -88,7 +91,11 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 	case ReceiveToolCalls:
 		return d.receive(c)
 	case Finish:
-		return one(Completed{textOf(c.Output), c.Output, string(c.Stop), c.Usage})
+		return one(Completed{textOf(c.Output), c.Output, string(c.Stop), c.Bill})
+	case Compact:
+		return one(c.Compacted)
+	case Reserve:
+		return one(Reserved{d.Requests, d.Attempt, c.Amount})
 	case ToolDone:
 		return d.toolDone(c)
 	case Fail:
@@ -97,7 +104,7 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		}
 		return d.fail(c)
 	case machine.Lost:
-		return one(Retried{d.Attempt + 1, "the process ended while the model answered", 0})
+		return one(Retried{Attempt: d.Attempt + 1, Why: "the process ended while the model answered"})
 	case machine.Late:
 		return d.fail(Fail{Type: string(model.ErrTimeout), Message: "the model took too long", Retryable: true})
 	case Steer:
@@ -115,7 +122,7 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		}
 		return one(Interrupted{d.StopReason, d.Said.String()})
 	case Finalize:
-		return one(Finalized{d.TurnID, d.Outcome, d.StopReason, d.Requests, d.CallCount, d.Usage})
+		return one(Finalized{d.TurnID, d.Outcome, d.StopReason, d.Requests, d.CallCount, d.Usage, d.MicroUSD, d.LastText})
 	}
 	return nil, fmt.Errorf("no rule for %T", c)
 }
@@ -146,7 +153,7 @@ func (d Data) receive(c ReceiveToolCalls) ([]machine.Event, error) {
 	if d.Stop != NoStop {
 		return one(Interrupted{d.StopReason, d.Said.String()})
 	}
-	e := ToolCallsReceived{Output: c.Output, Usage: c.Usage, Calls: c.Calls}
+	e := ToolCallsReceived{Output: c.Output, Bill: c.Bill, Calls: c.Calls}
 	group := 0
 	for i, p := range c.Calls {
 		if i > 0 && !(p.Parallel && c.Calls[i-1].Parallel) {
@@ -167,7 +174,7 @@ func (d Data) toolDone(c ToolDone) ([]machine.Event, error) {
 	}
 	switch {
 	case d.Stop == StopCrash:
-		return one(Error{d.StopReason, d.StopText})
+		return one(Error{Type: d.StopReason, Message: d.StopText})
 	case d.Stop == StopInterrupt || d.Stop == StopPause:
 		return one(Interrupted{d.StopReason, d.LastText})
 	case d.MaxRequests > 0 && d.Requests >= d.MaxRequests:
@@ -185,11 +192,11 @@ func (d Data) fail(c Fail) ([]machine.Event, error) {
 		most = DefaultMaxAttempts
 	}
 	if !c.Retryable || d.Attempt >= most {
-		return one(Error{c.Type, c.Message})
+		return one(Error{c.Type, c.Message, c.Free})
 	}
 	wait := min(int64(firstBackoffMs)<<max(0, min(d.Attempt-1, maxDoublings)), maxBackoffMs)
 	wait += c.JitterSeed % (wait/4 + 1)
-	return one(Retried{d.Attempt + 1, c.Type + ": " + c.Message, max(wait, min(c.RetryMs, maxBackoffMs))})
+	return one(Retried{d.Attempt + 1, c.Type + ": " + c.Message, max(wait, min(c.RetryMs, maxBackoffMs)), c.Free})
 }
 
 func one(e machine.Event) ([]machine.Event, error) { return []machine.Event{e}, nil }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"stave/internal/machine"
+	"stave/internal/model"
 )
 
 // TestBackoff shows how long a failed call waits: doubling up to a bound, at
@@ -152,5 +153,82 @@ func TestReadDelta(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.payload), &want); plain && (err != nil || got != want) {
 			t.Errorf("%s: %+v, want %+v (%v)", c.payload, got, want, err)
 		}
+	}
+}
+
+// TestHeld shows how long a turn holds what was set aside for a model call: until
+// that call is over, however it ends, and for one call at a time.
+func TestHeld(t *testing.T) {
+	amount := model.Amount{Tokens: 9, ModelCalls: 1}
+	held, err := evolve(Data{Requests: 2, Attempt: 1}, machine.Arrow{}, Reserved{2, 1, amount})
+	if err != nil || held.Held != amount {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	for _, e := range []machine.Event{
+		Compacted{Messages: 1, Summary: "x"},
+		ToolCallsReceived{CallIDs: []string{"a"}, Groups: []int{0}},
+		Retried{Attempt: 2},
+		Completed{},
+		Interrupted{},
+		Error{},
+	} {
+		d, err := evolve(held, machine.Arrow{From: streaming}, e)
+		if err != nil || d.Held != (model.Amount{}) {
+			t.Errorf("after %T: %+v, %v", e, d.Held, err)
+		}
+	}
+	for _, e := range []machine.Event{AssistantDelta{Content: "x"}, StopRequested{Stop: StopPause}} {
+		if d, err := evolve(held, machine.Arrow{From: streaming}, e); err != nil || d.Held != amount {
+			t.Errorf("after %T: %+v, %v", e, d.Held, err)
+		}
+	}
+	for _, r := range []Reserved{{2, 1, amount}, {2, 2, amount}, {1, 1, amount}} {
+		if _, err := evolve(held, machine.Arrow{}, r); err == nil {
+			t.Errorf("%+v was taken too", r)
+		}
+	}
+}
+
+// TestBillsAddUp shows that a turn's books hold every call, summaries too.
+func TestBillsAddUp(t *testing.T) {
+	bill := Bill{Usage: model.Usage{InputTokens: 3, OutputTokens: 2}, MicroUSD: 7}
+	var d Data
+	var err error
+	for _, e := range []machine.Event{
+		Compacted{Messages: 1, Summary: "x", Bill: bill},
+		ToolCallsReceived{CallIDs: []string{"a"}, Groups: []int{0}, Bill: bill},
+		ToolsFinished{},
+		Completed{Bill: bill},
+	} {
+		if d, err = evolve(d, machine.Arrow{From: streaming}, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Usage.InputTokens != 9 || d.Usage.OutputTokens != 6 || d.MicroUSD != 21 || d.Compactions != 1 {
+		t.Errorf("%+v %d %d", d.Usage, d.MicroUSD, d.Compactions)
+	}
+}
+
+func TestSummaryStandsForSomething(t *testing.T) {
+	for _, c := range []Compacted{{}, {Messages: 1}, {Summary: "x"}, {Messages: -1, Summary: "x"}} {
+		if _, err := evolve(Data{}, machine.Arrow{}, c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+}
+
+// TestReasons shows whose words an interrupt records: the runtime's, by which the
+// session goes, are never a person's.
+func TestReasons(t *testing.T) {
+	for want, i := range map[string]Interrupt{
+		"interrupt": {}, "interrupt: budget: x": {Note: "budget: x"}, "budget: x": {Reason: "budget: x"}, "stop": {Note: "n", Reason: "stop"},
+	} {
+		if got := i.reason(); got != want {
+			t.Errorf("%+v: %q", i, got)
+		}
+	}
+	var i Interrupt
+	if err := json.Unmarshal([]byte(`{"note":"n","reason":"budget: x","Reason":"budget: x"}`), &i); err != nil || i.Reason != "" {
+		t.Errorf("a person set %q (%v)", i.Reason, err)
 	}
 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"stave/internal/machine/tool"
+	"stave/internal/policy"
+	"stave/internal/toolbox"
+	"stave/internal/toolbox/sandbox"
+	"stave/internal/toolbox/supervisor"
+)
+
+// callsName is where the supervisors of a data directory keep what they know.
+const callsName = "calls"
+
+// callsDir is where what is known of running commands is kept: in memory where
+// that can be done privately, since it is needed as long as the machine is up and
+// no longer, else in the data directory.
+func callsDir(data string, getenv func(string) string) string {
+	sum := sha256.Sum256([]byte(data))
+	name := "stave-" + hex.EncodeToString(sum[:8])
+	for _, memory := range []string{getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
+		dir := filepath.Join(memory, fmt.Sprintf("%s-%d", name, os.Getuid()))
+		if memory != "" && privateDir(dir) == nil {
+			return dir
+		}
+	}
+	return filepath.Join(data, callsName)
+}
+
+// privateDir makes a directory that is ours alone; one that somebody else put
+// there is refused.
+func privateDir(dir string) error {
+	const private = 0o700
+	if err := os.Mkdir(dir, private); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm() != private || int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is not a private directory of ours", dir)
+	}
+	return nil
+}
+
+// autoLevel is what a person means who names no level: the strongest there is.
+const autoLevel = "auto"
+
+// runner runs commands in a sandbox, under a supervisor that outlives us.
+type runner struct {
+	dir string // of the supervisors
+
+	mu     sync.Mutex
+	client *supervisor.Client
+}
+
+// commandKey carries what a conversation settled about its commands.
+type commandKey struct{}
+
+// commandSettings are what a conversation settled about its commands.
+type commandSettings struct {
+	level   string
+	network bool
+}
+
+// withCommands tells the commands of a conversation how to run.
+func withCommands(ctx context.Context, level string, network bool) context.Context {
+	return context.WithValue(ctx, commandKey{}, commandSettings{level, network})
+}
+
+// Run implements toolbox.Runner.
+func (r *runner) Run(ctx context.Context, c toolbox.Command, out func([]byte)) (toolbox.Ending, error) {
+	if c.Again {
+		if known, err := supervisor.Recover(r.dir, c.ID); err != nil || known.State != supervisor.Absent {
+			return r.takeUp(ctx, c, out)
+		}
+		// A start is on record before it happens: this one never was.
+	}
+	launch, err := confine(ctx, c)
+	if err != nil {
+		return toolbox.Ending{}, err
+	}
+	client, err := r.supervisor()
+	if err != nil {
+		return toolbox.Ending{}, err
+	}
+	end, err := client.Run(ctx, supervisor.Spec{
+		ID: c.ID, Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Deadline: c.Deadline, Session: c.Session,
+	}, out)
+	return r.ending(c, end, err)
+}
+
+// confine puts a command behind the walls its conversation asks for.
+func confine(ctx context.Context, c toolbox.Command) (sandbox.Launch, error) {
+	s, _ := ctx.Value(commandKey{}).(commandSettings)
+	level, err := levelOf(s.level)
+	if err != nil {
+		return sandbox.Launch{}, err
+	}
+	return sandbox.Command(sandbox.Profile{
+		Level: level, Workspace: c.Dir, Protected: sandbox.DefaultProtected(), AcceptUnprotected: level == sandbox.Landlock,
+		Network: s.network, Env: c.Env,
+	}, c.Argv, c.Dir)
+}
+
+// levelOf reads a level; auto is the strongest that can be built, and where none
+// can, a person has to say that they want none.
+func levelOf(name string) (sandbox.Level, error) {
+	if name != "" && name != autoLevel {
+		return sandbox.ParseLevel(name)
+	}
+	report := sandbox.Detect()
+	if best := report.Best(); best != sandbox.Off {
+		return best, nil
+	}
+	return "", fmt.Errorf("no sandbox can be built here, so no command runs: %w", errors.Join(report.Of(sandbox.Bwrap).Err(), report.Of(sandbox.Landlock).Err()))
+}
+
+// supervisor starts ours when the first command comes.
+func (r *runner) supervisor() (*supervisor.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client == nil {
+		client, err := supervisor.New(r.dir, supervisor.Options{})
+		if err != nil {
+			return nil, err
+		}
+		r.client = client
+	}
+	return r.client, nil
+}
+
+// takeUp follows a command that a process before us had started.
+func (r *runner) takeUp(ctx context.Context, c toolbox.Command, out func([]byte)) (toolbox.Ending, error) {
+	client, known, err := supervisor.Find(r.dir, c.ID)
+	if err != nil {
+		return toolbox.Ending{}, err
+	}
+	if client != nil {
+		defer client.Close(false)
+		end, err := client.Attach(ctx, c.ID, 0, out)
+		return r.ending(c, end, err)
+	}
+	if b, err := os.ReadFile(known.Output); err == nil {
+		out(b)
+	}
+	if known.State == supervisor.Ended {
+		return r.ending(c, known.Ending, nil)
+	}
+	return toolbox.Ending{Unknown: "stave and the process that watched over the command ended while it ran"}, nil
+}
+
+func (r *runner) ending(c toolbox.Command, e supervisor.Ending, err error) (toolbox.Ending, error) {
+	if errors.Is(err, supervisor.ErrLost) {
+		return toolbox.Ending{Unknown: "the process that watched over the command ended while it ran"}, nil
+	}
+	return toolbox.Ending{Code: e.Code, Signal: e.Signal, TimedOut: e.TimedOut, Orphans: e.Orphans}, err
+}
+
+// survived says whether a call can be taken up again: a command can, since all
+// about it is on record, even that it was never started. Only a power cut loses
+// that record, so of what was allowed before the machine started nothing is known.
+func (r *runner) survived(c tool.Call, attempt int, since time.Time) bool {
+	if c.Tool != policy.ShellTool {
+		return false
+	}
+	known, err := supervisor.Recover(r.dir, runID(c, attempt))
+	if err != nil || known.State != supervisor.Absent {
+		return err == nil
+	}
+	boot, err := supervisor.BootTime()
+	return err == nil && since.After(boot.Add(clockSlack))
+}
+
+// clockSlack is how far the clock may have been set since.
+const clockSlack = time.Minute
+
+// settled forgets a command whose result is durable.
+func (r *runner) settled(c tool.Call, attempt int) {
+	id := runID(c, attempt)
+	r.mu.Lock()
+	client := r.client
+	r.mu.Unlock()
+	if client != nil && client.Collect(id) == nil {
+		return
+	}
+	if other, _, err := supervisor.Find(r.dir, id); err == nil && other != nil {
+		_ = other.Collect(id) // it lingers and then leaves by itself
+		other.Close(false)
+		return
+	}
+	_ = supervisor.Forget(r.dir, id) // what is left over is small
+}
+
+func runID(c tool.Call, attempt int) string { return fmt.Sprintf("%s.%d", c.CallID, attempt) }
+
+// close lets the commands that still run end with us: whoever closes in good
+// order has put that on record.
+func (r *runner) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client == nil {
+		return nil
+	}
+	return r.client.Close(true)
+}

@@ -1,0 +1,14 @@
+package checkpoint
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+func stampOf(info fs.FileInfo) stamp {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}
+	}
+	return stamp{uint64(s.Dev), s.Ino, s.Size, s.Mtimespec.Nano(), s.Ctimespec.Nano()}
+}

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stave/internal/model"
+)
+
+func TestLoad(t *testing.T) {
+	c, err := Load("config.yaml", []byte(`
+model: anthropic/claude
+mode: allowlist
+network: false
+budget: {usd: 1.5, tokens: 1000, wall: 10m}
+providers:
+  local: {kind: openai-chat, base_url: "http://127.0.0.1:8080/v1"}
+hooks:
+  - {name: lint, kind: guard, command: [./lint], tools: [Write], timeout: 5s}
+queue:
+  anthropic: {concurrency: 4, per_minute: 50}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (model.Amount{MicroUSD: 1_500_000, Tokens: 1000, WallMs: 600_000}); c.Budget.Amount != want {
+		t.Errorf("budget %+v", c.Budget)
+	}
+	if c.Mode != "allowlist" || c.Services["local"].Kind != "openai-chat" || c.Hooks[0].Timeout.Seconds() != 5 || c.Lanes["anthropic"].Concurrency != 4 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"modle: x":                                    "line 1: field modle not found",
+		"mode: maybe":                                 `mode: "maybe" is not known; write one of: ask, allowlist, yolo`,
+		"sandbox: hard":                               `sandbox: "hard" is not known`,
+		"budget: {usd: 1.0000001}":                    "a millionth of a dollar",
+		"budget: {usd: lots}":                         "write dollars as 1.50",
+		"budget: {tokens: -1}":                        "a limit is not below zero",
+		"budget: {dollars: 1}":                        `budget has no "dollars"`,
+		"providers: {a/b: {kind: openai}}":            "a name has letters",
+		"providers: {a: {}}":                          "providers.a.kind is missing",
+		"providers: {a: {kind: x}}":                   `"x" is not known`,
+		"hooks: [{name: a, kind: guard}]":             "command is missing",
+		"hooks: [{kind: guard, command: [x]}]":        "name is missing",
+		"hooks: [{name: a, kind: spy, command: [x]}]": `"spy" is not known`,
+		"queue: {a: {concurrency: -1}}":               "not below zero",
+		"a: 1\n---\nb: 2":                             "not found",
+		"mode: ask\n---\nmode: ask":                   "second document",
+		"[":                                           "config.yaml",
+		strings.Repeat("#", maxFile+1):                "at most",
+		"providers: {a: {kind: openai, key_env: A, key_file: b}}": "two keys",
+	} {
+		if _, err := Load("config.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "config.yaml: ") {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+	if c, err := Load("config.yaml", nil); err != nil || c.Mode != "" {
+		t.Errorf("an empty file: %+v, %v", c, err)
+	}
+}
+
+// TestTighten shows that a project never widens what a person allows.
+func TestTighten(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		name         string
+		mine, theirs Config
+		refused      bool
+		check        func(Config) bool
+	}{
+		{"nothing", Config{Mode: "yolo"}, Config{}, false, func(c Config) bool { return c.Mode == "yolo" }},
+		{"stricter mode", Config{Mode: "yolo"}, Config{Mode: "ask"}, false, func(c Config) bool { return c.Mode == "ask" }},
+		{"looser mode", Config{Mode: "ask"}, Config{Mode: "yolo"}, true, nil},
+		{"looser than the default", Config{}, Config{Mode: "yolo"}, true, nil},
+		{"read only", Config{}, Config{ReadOnly: true}, false, func(c Config) bool { return c.ReadOnly }},
+		{"keeps read only", Config{ReadOnly: true}, Config{}, false, func(c Config) bool { return c.ReadOnly }},
+		{"network on", Config{}, Config{Network: &yes}, true, nil},
+		{"network off", Config{Network: &yes}, Config{Network: &no}, false, func(c Config) bool { return !*c.Network }},
+		{"weaker sandbox", Config{}, Config{Sandbox: "off"}, true, nil},
+		{"stronger sandbox", Config{Sandbox: "off"}, Config{Sandbox: "bwrap"}, false, func(c Config) bool { return c.Sandbox == "bwrap" }},
+		{"smaller budget", Config{Budget: Budget{model.Amount{Tokens: 10}}}, Config{Budget: Budget{model.Amount{Tokens: 5}}}, false, func(c Config) bool { return c.Budget.Tokens == 5 }},
+		{"larger budget", Config{Budget: Budget{model.Amount{Tokens: 10}}}, Config{Budget: Budget{model.Amount{Tokens: 50, ToolCalls: 3}}}, false, func(c Config) bool {
+			return c.Budget.Amount == model.Amount{Tokens: 10, ToolCalls: 3}
+		}},
+		{"model", Config{}, Config{Model: "x"}, true, nil},
+		{"providers", Config{}, Config{Services: map[string]Service{"x": {}}}, true, nil},
+		{"hooks", Config{}, Config{Hooks: []Hook{{}}}, true, nil},
+		{"queue", Config{}, Config{Lanes: map[string]LaneSize{"x": {}}}, true, nil},
+		{"memory", Config{}, Config{Memory: true}, true, nil},
+	} {
+		got, err := c.mine.Tighten(c.theirs)
+		if (err != nil) != c.refused || err == nil && !c.check(got) {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+	}
+}
+
+func TestMoney(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "1": 1_000_000, "0.5": 500_000, "12.345678": 12_345_678, ".5": -1, "-1": -1, "+1": -1, "1e3": -1, "1.": 1_000_000, "9999999999": -1} {
+		got, err := MicroUSD(text)
+		if want < 0 && err == nil || want >= 0 && (err != nil || got != want) {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	for micro, want := range map[int64]string{0: "$0.00", 1_500_000: "$1.50", 1: "$0.000001", 123_400: "$0.1234"} {
+		if got := USD(micro); got != want {
+			t.Errorf("%d: %s, want %s", micro, got, want)
+		}
+	}
+}
+
+// TestTrust shows that trust holds for what was seen, and for nothing else.
+func TestTrust(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() Project {
+		t.Helper()
+		p, err := ReadProject(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	write("AGENTS.md", "be kind")
+	trust, err := OpenTrust(filepath.Join(data, "trust.json"))
+	if err != nil || trust.Known(dir) || trust.Holds(read()) {
+		t.Fatalf("trusted from the start: %v", err)
+	}
+	if err := trust.Give(read()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenTrust(filepath.Join(data, "trust.json"))
+	if err != nil || !again.Known(dir) || !again.Holds(read()) {
+		t.Fatalf("trust was not kept: %v", err)
+	}
+	write(".stave/config.yaml", "mode: yolo")
+	if again.Holds(read()) {
+		t.Error("a changed project is trusted")
+	}
+	if err := again.Take(dir); err != nil || again.Known(dir) {
+		t.Errorf("trust was not taken back: %v", err)
+	}
+	secret := filepath.Join(data, "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, ".mcp.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadProject(dir); err == nil {
+		t.Error("a link out of the project was followed")
+	}
+}

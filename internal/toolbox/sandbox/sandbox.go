@@ -1,0 +1,241 @@
+// Package sandbox starts commands behind walls: it turns a profile, computed from
+// a session's configuration and never from a call, into the command line that
+// builds the walls and then becomes the command.
+//
+// A level that cannot be built is refused; nothing here runs a command behind
+// fewer walls than were asked for.
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Verb is the hidden sub-command of our program that builds the walls from
+// inside. The program hands everything behind it to Main before it does
+// anything else.
+const Verb = "__sandbox"
+
+// Level is how strong the walls are.
+type Level string
+
+const (
+	// Off runs a command bare, as the user who started us.
+	Off Level = "off"
+	// Landlock confines files, signals, the network and the system calls. It cannot
+	// keep a path inside the workspace read-only.
+	Landlock Level = "landlock"
+	// Bwrap gives a command namespaces of its own by bubblewrap, with the walls of
+	// Landlock as a second line inside.
+	Bwrap Level = "bwrap"
+)
+
+// Levels are all levels, the weakest first.
+func Levels() []Level { return []Level{Off, Landlock, Bwrap} }
+
+// ParseLevel reads a level as a person writes it.
+func ParseLevel(s string) (Level, error) {
+	if l := Level(s); slices.Contains(Levels(), l) {
+		return l, nil
+	}
+	return "", fmt.Errorf("no sandbox level is called %q: choose off, landlock or bwrap", s)
+}
+
+const (
+	// maxPaths bounds each list of paths of a profile.
+	maxPaths = 256
+	// maxProfileBytes bounds a profile on a command line; the kernel allows one
+	// argument twice as much.
+	maxProfileBytes = 64 << 10
+)
+
+// Profile says what a command may reach. The zero value of a field is the
+// narrowest choice, except that an empty Level is no level at all.
+type Profile struct {
+	Level     Level  `json:"level"`
+	Workspace string `json:"workspace"` // may be read and written
+
+	// Protected are paths relative to the workspace that stay as they are, whether
+	// they exist or not: what is run later, outside, by us or by other programs.
+	Protected []string `json:"protected,omitempty"`
+	// AcceptUnprotected lets a level that cannot keep Protected read-only run
+	// nevertheless. Only a person may say so.
+	AcceptUnprotected bool `json:"accept_unprotected,omitempty"`
+
+	Writable []string `json:"writable,omitempty"` // further paths, absolute
+	Readable []string `json:"readable,omitempty"` // further paths, absolute
+	TempDir  string   `json:"temp_dir,omitempty"` // private, kept between commands; empty: none, or a fresh one
+	Network  bool     `json:"network,omitempty"`  // the network of this machine, all of it
+	Env      []string `json:"-"`                  // the whole environment of the command
+	Limits   Limits   `json:"limits"`
+}
+
+// Limits bound what one command uses up. Zero leaves a limit as it is.
+type Limits struct {
+	// Processes counts all processes of the user on a level without namespaces,
+	// and does not hold for root.
+	Processes   uint64 `json:"processes,omitempty"`
+	OpenFiles   uint64 `json:"open_files,omitempty"`
+	FileBytes   uint64 `json:"file_bytes,omitempty"`   // size of one file
+	MemoryBytes uint64 `json:"memory_bytes,omitempty"` // private memory of one process
+	CPUSeconds  uint64 `json:"cpu_seconds,omitempty"`  // of one process
+}
+
+// DefaultProtected are the paths that make other programs, or us, run something
+// outside later.
+func DefaultProtected() []string {
+	return []string{
+		".git", ".stave", ".claude", ".codex", ".cursor", ".gemini", ".vscode", ".idea", ".mcp.json", ".envrc",
+	}
+}
+
+// Launch is how to start a command so that it ends up behind its walls.
+type Launch struct {
+	Argv []string
+	Env  []string
+	Dir  string
+}
+
+// ErrUnavailable matches every refusal of a level that cannot be built.
+var ErrUnavailable = errors.New("the sandbox is not available")
+
+// UnavailableError says which level cannot be built, why, and what to do.
+type UnavailableError struct {
+	Level   Level
+	Missing string
+	Remedy  string
+}
+
+// Error implements error.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the %s sandbox cannot be built: %s; %s", e.Level, e.Missing, e.Remedy)
+}
+
+// Is makes the error match ErrUnavailable.
+func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Need is one thing a level is built of.
+type Need struct {
+	Name string // "user namespaces", "bubblewrap", …
+	OK   bool
+	Says string // a version, or why it is missing
+}
+
+// Finding is what this machine can do for one level.
+type Finding struct {
+	Level  Level
+	Needs  []Need
+	Holes  []string // forbidden acts that the self-test could do nevertheless
+	OK     bool
+	Remedy string // what to do when it is not OK
+}
+
+// Report is what this machine can do for every level, the weakest first.
+type Report []Finding
+
+// Of is the finding for one level.
+func (r Report) Of(l Level) Finding {
+	for _, f := range r {
+		if f.Level == l {
+			return f
+		}
+	}
+	return Finding{Level: l, Remedy: "choose off, landlock or bwrap"}
+}
+
+// Best is the strongest level that can be built.
+func (r Report) Best() Level {
+	for _, f := range slices.Backward(r) {
+		if f.OK {
+			return f.Level
+		}
+	}
+	return Off
+}
+
+// Best is the strongest level that this machine can build.
+func Best() Level { return Detect().Best() }
+
+// Err says why a level cannot be built, or nil.
+func (f Finding) Err() error {
+	if f.OK {
+		return nil
+	}
+	var missing []string
+	for _, n := range f.Needs {
+		if !n.OK {
+			missing = append(missing, n.Name+": "+n.Says)
+		}
+	}
+	for _, hole := range f.Holes {
+		missing = append(missing, "its self-test could "+hole)
+	}
+	if len(missing) == 0 {
+		missing = []string{"it is not known here"}
+	}
+	return &UnavailableError{Level: f.Level, Missing: strings.Join(missing, "; "), Remedy: f.Remedy}
+}
+
+// check refuses a profile that no wall could be built from.
+func (p Profile) check() error {
+	if _, err := ParseLevel(string(p.Level)); err != nil {
+		return err
+	}
+	if p.Level == Off {
+		return nil // there are no walls to be told about
+	}
+	if max(len(p.Protected), len(p.Writable), len(p.Readable)) > maxPaths {
+		return fmt.Errorf("the sandbox profile lists more than %d paths", maxPaths)
+	}
+	absolute := slices.Concat([]string{p.Workspace}, p.Writable, p.Readable)
+	if p.TempDir != "" {
+		absolute = append(absolute, p.TempDir)
+	}
+	for _, path := range absolute {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0) {
+			return fmt.Errorf("%q in the sandbox profile is not a clean absolute path", path)
+		}
+	}
+	for _, path := range slices.Concat([]string{p.Workspace, cmp.Or(p.TempDir, p.Workspace)}, p.Writable) {
+		if system := swallowed(path); system != "" {
+			return fmt.Errorf("%s cannot be writable in a sandbox: it holds %s; choose a directory below it", path, system)
+		}
+	}
+	for _, path := range p.Protected {
+		if !filepath.IsLocal(path) || filepath.Clean(path) != path || path == "." || strings.ContainsRune(path, 0) {
+			return fmt.Errorf("protected path %q must be clean and lie inside the workspace", path)
+		}
+	}
+	return p.checkEnv()
+}
+
+// checkEnv refuses variables that would make the programs around the command,
+// which stand outside the walls, load code of the workspace.
+func (p Profile) checkEnv() error {
+	for _, v := range p.Env {
+		if strings.HasPrefix(v, "LD_") || strings.HasPrefix(v, "GLIBC_TUNABLES=") || strings.HasPrefix(v, "GCONV_PATH=") {
+			name, _, _ := strings.Cut(v, "=")
+			return fmt.Errorf("%s cannot be set for a sandboxed command from outside; set it inside the command", name)
+		}
+	}
+	return nil
+}
+
+// swallowed names the part of the system that a path is or contains.
+func swallowed(path string) string {
+	for _, system := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev", "/run", "/boot"} {
+		if within(system, path) || within(path, system) {
+			return system
+		}
+	}
+	return ""
+}
+
+// within reports whether a path is a directory or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}

@@ -1,0 +1,45 @@
+//go:build !linux || !(amd64 || arm64)
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+)
+
+// Detect says that only Off can be built on this system.
+func Detect() Report {
+	var r Report
+	for _, l := range Levels() {
+		f := Finding{Level: l, OK: l == Off}
+		if !f.OK {
+			f.Needs = []Need{{Name: "Linux", Says: "this system is " + runtime.GOOS}}
+			f.Remedy = "run Stave on Linux, or choose --sandbox off"
+		}
+		r = append(r, f)
+	}
+	return r
+}
+
+// Command returns the command unchanged for Off and refuses every other level.
+func Command(p Profile, argv []string, dir string) (Launch, error) {
+	if err := p.check(); err != nil {
+		return Launch{}, err
+	}
+	if len(argv) == 0 {
+		return Launch{}, errors.New("there is no command to start")
+	}
+	if err := Detect().Of(p.Level).Err(); err != nil {
+		return Launch{}, err
+	}
+	return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir}, nil
+}
+
+// Main refuses: there is nothing to build walls with.
+func Main([]string) int {
+	fmt.Fprintln(os.Stderr, "stave: sandboxes need Linux; this system is", runtime.GOOS)
+	return 125
+}

@@ -1,0 +1,240 @@
+package supervisor
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// killGrace is how long a command may clean up between SIGTERM and SIGKILL.
+	killGrace = 2 * time.Second
+	// drainDelay is how long we listen to a pipe that orphans hold.
+	drainDelay = 250 * time.Millisecond
+	// readChunk is how much output is taken from the pipe at once.
+	readChunk = 32 << 10
+	// maxSweeps bounds the hunt for processes that multiply while they are killed.
+	maxSweeps = 100
+)
+
+// process is a started command: the leader of a process group of its own, so
+// that all it starts can be ended at once.
+type process struct {
+	*os.Process
+	family *family
+	output *os.File
+	exited chan struct{} // closed when the leader is dead; it is not reaped yet
+	told   chan struct{} // closed when the command is cancelled
+	tell   sync.Once
+	mark   string
+
+	deadline  time.Time
+	killAt    time.Time // when patience with a command told to end is over
+	drainAt   time.Time // when listening to orphans ends
+	killed    bool
+	timedOut  bool
+	cancelled bool
+	orphans   bool
+}
+
+// launch starts a command. Standard output and error share one pipe: only so is
+// their order the one they were written in.
+func launch(s Spec, mark string, f *family) (*process, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	child, err := f.bear(mark, func() (*os.Process, error) {
+		return os.StartProcess(s.Argv[0], s.Argv, &os.ProcAttr{
+			Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: []*os.File{null, w, w},
+			Sys: &syscall.SysProcAttr{Setsid: s.Session, Setpgid: !s.Session},
+		})
+	})
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return &process{
+		Process: child, family: f, output: r, mark: mark, deadline: s.Deadline,
+		exited: make(chan struct{}), told: make(chan struct{}),
+	}, nil
+}
+
+// attend feeds the output to sink until the command and all it started are dead.
+func (p *process) attend(sink func([]byte)) (Ending, error) {
+	defer p.output.Close()
+	go p.watch()
+	readErr := p.pump(sink)
+	p.awaitExit()
+	syscall.Kill(-p.Pid, syscall.SIGKILL) // the last signal before the number is free
+	state, err := p.family.bury(p.Process)
+	if err != nil {
+		return Ending{}, err
+	}
+	p.sweep()
+	return p.result(state), readErr
+}
+
+// watch waits for the leader's death and leaves it unreaped, so that its number
+// cannot be given to a stranger before we have ended its group.
+func (p *process) watch() {
+	for unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	close(p.exited)
+	p.wake()
+}
+
+// cancel asks for the end; it may be called at any time and again.
+func (p *process) cancel() {
+	p.tell.Do(func() {
+		close(p.told)
+		p.wake()
+	})
+}
+
+// wake ends a read that is under way.
+func (p *process) wake() {
+	p.output.SetReadDeadline(time.Unix(1, 0)) // closed means nobody reads
+}
+
+func is(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// pump copies output until all writers are gone or patience ends.
+func (p *process) pump(sink func([]byte)) error {
+	buf := make([]byte, readChunk)
+	for {
+		// The deadline is set before the state is looked at. So what happens
+		// later wakes this read, and what happened before is seen now.
+		p.output.SetReadDeadline(p.nextStep()) // a pipe has deadlines
+		switch p.step() {
+		case moved:
+			continue
+		case deaf:
+			return nil
+		}
+		n, err := p.output.Read(buf)
+		if n > 0 {
+			sink(buf[:n])
+		}
+		switch {
+		case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
+		case err == io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// awaitExit waits for a leader that closed its output and runs on.
+func (p *process) awaitExit() {
+	for !is(p.exited) && !p.killed {
+		p.step()
+		told := p.told
+		if !p.killAt.IsZero() {
+			told = nil // it has been heard
+		}
+		timer := time.NewTimer(time.Until(p.nextStep()))
+		select {
+		case <-p.exited:
+		case <-told:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	<-p.exited
+}
+
+// nextStep is when step has something to do if nothing else happens.
+func (p *process) nextStep() time.Time {
+	switch {
+	case !p.drainAt.IsZero():
+		return p.drainAt
+	case !p.killAt.IsZero():
+		return p.killAt
+	}
+	return p.deadline
+}
+
+// progress is what a step brought.
+type progress int
+
+const (
+	same  progress = iota
+	moved          // nextStep has changed
+	deaf           // listening is over
+)
+
+// step moves the end of a command on: told to end when cancelled or out of
+// time, killed after a grace, no longer listened to after a delay.
+func (p *process) step() progress {
+	now, cancelled := time.Now(), is(p.told)
+	ending := !p.killAt.IsZero() || !p.drainAt.IsZero()
+	switch {
+	case now.Before(p.nextStep()) && (ending || !is(p.exited) && !cancelled):
+		return same
+	case p.killed:
+		return deaf
+	case ending:
+		p.orphans = p.killAt.IsZero()
+		p.signal(syscall.SIGKILL)
+		p.killed = true
+		p.drainAt = now.Add(drainDelay)
+	case is(p.exited):
+		p.drainAt = now.Add(drainDelay)
+	default:
+		p.timedOut, p.cancelled = !cancelled, cancelled
+		p.signal(syscall.SIGTERM)
+		p.killAt = now.Add(killGrace)
+	}
+	return moved
+}
+
+// signal reaches the group and those that left it. The leader is not reaped
+// before the last signal, so its number cannot name a stranger's group.
+func (p *process) signal(s syscall.Signal) {
+	syscall.Kill(-p.Pid, s) // an empty group is what we want
+	signalMarked(p.mark, p.Pid, s)
+}
+
+// sweep makes sure that nothing is left: neither of the group nor among those
+// that left it, which are orphans by now and so have come to us.
+func (p *process) sweep() {
+	for range maxSweeps {
+		n := p.family.end(p.mark)
+		if p.killed || !p.killAt.IsZero() {
+			n += signalMarked(p.mark, noGroup, syscall.SIGKILL)
+		}
+		if n == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (p *process) result(state *os.ProcessState) Ending {
+	e := Ending{Code: state.ExitCode(), TimedOut: p.timedOut, Cancelled: p.cancelled, Orphans: p.orphans}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.Code = 128 + int(status.Signal())
+		e.Signal = unix.SignalName(status.Signal())
+	}
+	return e
+}

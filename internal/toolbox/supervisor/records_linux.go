@@ -1,0 +1,243 @@
+package supervisor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRecord bounds a record that is read back.
+const maxRecord = 1 << 20
+
+// intent is the first line of a start record: durable before the command may
+// run, so that no id is ever started twice.
+type intent struct {
+	ID         string    `json:"id"`
+	Mark       string    `json:"mark"`
+	Began      time.Time `json:"began"`
+	Boot       string    `json:"boot"`
+	Socket     string    `json:"socket"`
+	Supervisor proof     `json:"supervisor"`
+}
+
+// proof names a process so that another with the same number is told apart.
+type proof struct {
+	PID   int    `json:"pid"`
+	Ticks uint64 `json:"ticks"` // when it was started
+}
+
+// record is where the files of one command are.
+type record struct{ base string }
+
+func recordOf(dir, id string) record {
+	sum := sha256.Sum256([]byte(id))
+	return record{filepath.Join(dir, hex.EncodeToString(sum[:16]))}
+}
+
+func (r record) start() string  { return r.base + ".start" }
+func (r record) output() string { return r.base + ".out" }
+func (r record) end() string    { return r.base + ".end" }
+
+// begin makes the start record. Neither it nor the end record is synced: they are
+// for the death of processes, which loses no write. After a power cut nothing that
+// was started before runs any more, and BootTime tells what was.
+func (r record) begin(i intent) (*os.File, error) {
+	f, err := os.OpenFile(r.start(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("%w: %s", ErrStarted, i.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
+	}
+	line, err := json.Marshal(i)
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(r.start()) // nothing was started
+		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
+	}
+	return f, nil
+}
+
+// note adds the process to a start record.
+func note(start *os.File, pid int) error {
+	ticks, _, err := processInfo(pid)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(proof{pid, ticks})
+	if err != nil {
+		return err
+	}
+	_, err = start.Write(append(line, '\n'))
+	return err
+}
+
+// finish makes the end record, all or nothing. One that a power cut tore is no
+// JSON, which makes the end unknown, never wrong.
+func (r record) finish(e Ending) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	tmp := r.end() + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, r.end())
+}
+
+// forget removes the files, the start record last: while it is there the id
+// cannot be started again.
+func (r record) forget() error {
+	var errs []error
+	for _, path := range []string{r.end() + ".tmp", r.output(), r.end(), r.start()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// BootTime is when this machine was started. A command that is absent was never
+// begun, unless that was before.
+func BootTime() (time.Time, error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, after, _ := bytes.Cut(b, []byte("\nbtime "))
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	seconds, err := strconv.ParseInt(string(line), 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading when this machine was started: %w", err)
+	}
+	return time.Unix(seconds, 0), nil
+}
+
+// Recover says what the files in dir tell about a command, whether or not its
+// supervisor lives.
+func Recover(dir, id string) (Known, error) {
+	known, _, err := recoverRecord(dir, id)
+	return known, err
+}
+
+func recoverRecord(dir, id string) (Known, intent, error) {
+	r, known := recordOf(dir, id), Known{ID: id, State: Absent}
+	if err := checkID(id); err != nil {
+		return known, intent{}, err
+	}
+	data, err := readRecord(r.start())
+	if errors.Is(err, os.ErrNotExist) {
+		return known, intent{}, nil
+	}
+	if err != nil {
+		return known, intent{}, fmt.Errorf("reading what is known of %s: %w", id, err)
+	}
+	known.Output = r.output()
+	if info, err := os.Stat(known.Output); err == nil {
+		known.OutputBytes = info.Size()
+	}
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	var begun intent
+	if err := json.Unmarshal(first, &begun); err != nil || begun.ID != id {
+		known.State = Unclear // it died while it wrote this, before the start
+		return known, intent{}, nil
+	}
+	known.Began = begun.Began
+	sameBoot := begun.Boot == bootID()
+	known.Supervised = sameBoot && begun.Supervisor.alive()
+	var end Ending
+	if data, err := readRecord(r.end()); err == nil && json.Unmarshal(data, &end) == nil {
+		end.Output = known.Output
+		known.State, known.Ending = Ended, end
+		return known, begun, nil
+	}
+	known.State, known.PID = judge(begun, rest, sameBoot, known.Supervised)
+	return known, begun, nil
+}
+
+// judge decides about a command without an end record.
+func judge(begun intent, rest []byte, sameBoot, supervised bool) (State, int) {
+	var leader proof
+	line, _, whole := bytes.Cut(rest, []byte("\n"))
+	noted := whole && json.Unmarshal(line, &leader) == nil && leader.PID > 0
+	switch {
+	case sameBoot && noted && leader.alive():
+		return Running, leader.PID
+	case supervised:
+		return Running, 0 // it is about to note a start or an end
+	case sameBoot && len(marked(begun.Mark)) > 0:
+		return Running, 0
+	case noted:
+		return Lost, 0
+	}
+	return Unclear, 0
+}
+
+// Forget removes what is known of a command that no supervisor looks after.
+func Forget(dir, id string) error {
+	known, err := Recover(dir, id)
+	if err != nil {
+		return err
+	}
+	if known.Supervised && known.State == Running {
+		return fmt.Errorf("%s is still running; cancel it first", id)
+	}
+	return recordOf(dir, id).forget()
+}
+
+func readRecord(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRecord))
+}
+
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// processInfo says when a process was started and whether it is more than a
+// zombie.
+func processInfo(pid int) (ticks uint64, living bool, err error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false, err
+	}
+	// The name, in parentheses, may contain anything; behind it come numbers.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const stateField, ticksField = 0, 19
+	if len(fields) <= ticksField {
+		return 0, false, fmt.Errorf("process %d has no start time", pid)
+	}
+	ticks, err = strconv.ParseUint(fields[ticksField], 10, 64)
+	return ticks, fields[stateField] != "Z" && fields[stateField] != "X", err
+}
+
+func (p proof) alive() bool {
+	ticks, living, err := processInfo(p.PID)
+	return err == nil && living && ticks == p.Ticks
+}

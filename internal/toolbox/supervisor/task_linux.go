@@ -1,0 +1,160 @@
+package supervisor
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// task is one command under supervision. Its output goes to a file, and those
+// who listen read the file: a slow listener holds nobody up, and one that comes
+// back reads on where it was.
+type task struct {
+	id     string
+	record record
+	file   *os.File
+
+	mu      sync.Mutex
+	changed sync.Cond // with mu: output came or the end
+	proc    *process  // nil before the start
+	stop    bool      // cancelled before the start
+	kept    int64
+	total   int64
+	tail    []byte
+	keepErr error
+	ending  *Ending // durable once it is set
+}
+
+func newTask(id string, r record) *task {
+	t := &task{id: id, record: r}
+	t.changed.L = &t.mu
+	return t
+}
+
+// open makes the file for the output, once the id is known to be ours.
+func (t *task) open() (err error) {
+	t.file, err = os.OpenFile(t.record.output(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	return err
+}
+
+// abandon tells those who joined meanwhile that nothing was started.
+func (t *task) abandon(why error) {
+	t.mu.Lock()
+	t.ending = &Ending{Failure: why.Error()}
+	t.mu.Unlock()
+	t.changed.Broadcast()
+}
+
+// run starts the command and sees it to its end.
+func (t *task) run(s Spec, mark string, start *os.File, f *family) {
+	defer start.Close()
+	p, err := launch(s, mark, f)
+	if err != nil {
+		t.end(Ending{Failure: err.Error()})
+		return
+	}
+	noteErr := note(start, p.Pid) // without it a dead supervisor's command is found by its mark
+	t.mu.Lock()
+	t.proc = p
+	if t.stop {
+		p.cancel()
+	}
+	t.mu.Unlock()
+	ending, err := p.attend(t.write)
+	t.mu.Lock()
+	ending.OutputBytes, ending.KeptBytes = t.total, t.kept
+	if t.total > t.kept {
+		ending.Tail = lastBytes(t.tail, MaxTail)
+	}
+	if err := errors.Join(t.keepErr, err, noteErr); err != nil {
+		ending.KeepError = err.Error()
+	}
+	t.mu.Unlock()
+	t.end(ending)
+}
+
+// end makes the ending durable and then known.
+func (t *task) end(e Ending) {
+	if err := t.record.finish(e); err != nil {
+		// Those who listen are told all the same: they have a log of their own.
+		e.KeepError = strings.TrimSpace(e.KeepError + "\n" + err.Error())
+	}
+	t.mu.Lock()
+	t.ending = &e
+	t.proc = nil
+	t.mu.Unlock()
+	t.changed.Broadcast()
+}
+
+// write keeps a piece of output: in the file up to MaxKept, its end behind that.
+func (t *task) write(b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.total += int64(len(b))
+	if t.keepErr == nil && t.kept < MaxKept {
+		n, err := t.file.WriteAt(b[:min(int64(len(b)), MaxKept-t.kept)], t.kept)
+		t.kept += int64(n)
+		t.keepErr = err
+		b = b[n:]
+		t.changed.Broadcast()
+	}
+	if len(b) > 0 {
+		if len(t.tail)+len(b) > 2*MaxTail {
+			t.tail = append(t.tail[:0], lastBytes(t.tail, MaxTail)...)
+		}
+		t.tail = append(t.tail, b...)
+	}
+}
+
+func lastBytes(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// cancel asks for the end of a command, started or not.
+func (t *task) cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop = true
+	if t.proc != nil {
+		t.proc.cancel()
+	}
+}
+
+// await returns when there is output behind an offset, or the end.
+func (t *task) await(from int64) (kept int64, ending *Ending) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.kept <= from && t.ending == nil {
+		t.changed.Wait()
+	}
+	return t.kept, t.ending
+}
+
+// stream sends output from an offset on, as it comes, and then the ending.
+func (t *task) stream(w io.Writer, from int64) error {
+	buf := make([]byte, offsetBytes+outputChunk)
+	for {
+		kept, ending := t.await(from)
+		for from < kept {
+			n, err := t.file.ReadAt(buf[offsetBytes:offsetBytes+min(outputChunk, int(kept-from))], from)
+			if n == 0 {
+				return err
+			}
+			binary.BigEndian.PutUint64(buf, uint64(from))
+			if err := writeFrame(w, sayOutput, buf[:offsetBytes+n]); err != nil {
+				return err
+			}
+			from += int64(n)
+		}
+		if ending != nil {
+			return writeJSON(w, sayEnd, ending)
+		}
+	}
+}
+
+func (t *task) ended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ending != nil
+}

@@ -1,0 +1,21 @@
+package toolbox
+
+// What a call touches. The gate asks a person before a conversation that has
+// read both private and untrusted content sends anything out.
+const (
+	private   = "private"   // reads the user's files or notes
+	untrusted = "untrusted" // brings in content from outside
+	external  = "external"  // can send data out
+)
+
+// with gives a tool its traits.
+func (t Tool) with(traits ...string) Tool {
+	t.Traits = traits
+	return t
+}
+
+// onFiles marks a tool that changes files of the workspace.
+func (t Tool) onFiles() Tool {
+	t.Workspace = true
+	return t
+}
