@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		Condition: canBuild,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "fields": fields, "keep": keep, "await": await, "forge": forge, "flip": flip,
-			"slay": slay, "absent": absent, "wire": serve,
+			"slay": slay, "absent": absent, "wire": serve, "awaitcall": awaitCall,
 		},
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http/httptest"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -17,4 +18,19 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	s := httptest.NewServer(wire.New(p, wire.Options{Key: args[0]}))
 	ts.Defer(s.Close)
 	ts.Setenv("WIRE", s.URL)
+}
+
+// awaitCall waits until the process at work has a model call under way.
+func awaitCall(ts *testscript.TestScript, _ bool, _ []string) {
+	const patience, poll = 10 * time.Second, 5 * time.Millisecond
+	for waited := time.Duration(0); ; waited += poll {
+		answer, err := askQueue(ts.Getenv("STAVE_HOME"), queueQuestion{})
+		if err == nil && len(answer.Calls) > 0 {
+			return
+		}
+		if waited > patience {
+			ts.Fatalf("no model call is under way: %v", err)
+		}
+		time.Sleep(poll)
+	}
 }

@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // Amount is what work costs, or what it may cost at most. In a limit, zero means
 // that there is none.
 type Amount struct {
@@ -39,7 +41,12 @@ func (a Amount) Minus(b Amount) Amount { return a.combine(b, -1) }
 func (a Amount) combine(b Amount, sign int64) Amount {
 	sum, add := a.fields(), b.fields()
 	for i := range sum {
-		*sum[i].value = max(0, *sum[i].value+sign*(*add[i].value))
+		have, more := *sum[i].value, sign*(*add[i].value)
+		if more > 0 && have > math.MaxInt64-more {
+			*sum[i].value = math.MaxInt64 // never so much that it looks like little
+			continue
+		}
+		*sum[i].value = max(0, have+more)
 	}
 	return a
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -37,31 +38,33 @@ func base64Forms(value string) []string {
 	return list
 }
 
+var escape = regexp.MustCompile("%[0-9A-F]{2}")
+
 // percentForms lists how the usual libraries write a value into a URL, with hex
 // in either case. They differ in which characters they leave alone.
 func percentForms(value string) []string {
-	const component = "-_.!~*'()" // what a browser leaves alone
 	var list []string
-	for _, hexDigits := range []string{"%%%02X", "%%%02x"} {
-		list = append(
-			list,
-			percent(value, hexDigits, func(byte) bool { return false }),
-			percent(value, hexDigits, alnum),
-			percent(value, hexDigits, func(c byte) bool { return alnum(c) || strings.IndexByte(component, c) >= 0 }),
-			percent(value, hexDigits, func(c byte) bool { return alnum(c) || strings.IndexByte("-_.~", c) >= 0 }),
-			percent(value, hexDigits, func(c byte) bool { return alnum(c) || strings.IndexByte("-_.~/", c) >= 0 }),
-		)
+	for _, plain := range []string{"", "-_.~", "-_.~/", "-_.!~*'()"} { // the last is a browser's
+		list = append(list, percent(value, func(c byte) bool { return alnum(c) || strings.IndexByte(plain, c) >= 0 }))
 	}
-	return append(list, url.QueryEscape(value), url.PathEscape(value))
+	list = append(list, percent(value, func(byte) bool { return false }), url.PathEscape(value))
+	for _, upper := range list {
+		lower := escape.ReplaceAllStringFunc(upper, strings.ToLower)
+		list = append(list, lower)
+	}
+	for _, form := range list {
+		list = append(list, strings.ReplaceAll(form, "%20", "+")) // as forms do
+	}
+	return list
 }
 
-func percent(value, format string, plain func(byte) bool) string {
+func percent(value string, plain func(byte) bool) string {
 	var b strings.Builder
 	for i := range len(value) {
 		if plain(value[i]) {
 			b.WriteByte(value[i])
 		} else {
-			fmt.Fprintf(&b, format, value[i])
+			fmt.Fprintf(&b, "%%%02X", value[i])
 		}
 	}
 	return b.String()
@@ -74,6 +77,9 @@ func alnum(c byte) bool {
 // jsonForms lists a value inside a JSON string, and inside one inside another, as
 // arguments of tools are.
 func jsonForms(value string) []string {
+	if !utf8.ValidString(value) {
+		return nil // JSON cannot carry it, and what it puts instead is no secret
+	}
 	var list []string
 	for _, form := range []func(string) string{
 		func(v string) string { return quoted(v, true) },

@@ -1,12 +1,15 @@
 package secret
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 const (
 	maxKey = 255 // a longer run of letters is no key
-	// A private key is redacted only if there is enough of it to be one, and no
-	// more than the largest keys take.
-	minPEM = 64
+	// A private key is hidden only if it has a line as dense as one, and no
+	// further than the largest keys take.
+	minPEM = 40
 	maxPEM = 16 << 10
 )
 
@@ -20,7 +23,20 @@ type shape struct {
 	run int
 }
 
-func shapes() []shape {
+// beginnings finds where a well-known key may begin. Its table is made only for
+// who asks.
+var beginnings = sync.OnceValue(func() *finder {
+	prefixes := map[string]bool{pemBegin: true}
+	for _, k := range shapes {
+		prefixes[k.prefix] = true
+	}
+	return newFinder(prefixes)
+})
+
+// shapes is conservative: it lists what hardly ever is anything else.
+var shapes = listShapes()
+
+func listShapes() []shape {
 	word := func(c byte) bool { return alnum(c) || c == '_' }
 	dashed := func(c byte) bool { return word(c) || c == '-' }
 	upper := func(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
@@ -138,7 +154,7 @@ func endsWithin(text string) bool {
 // matchBody measures a private key whose first line ends at head.
 func matchBody(text string, head int, final bool) (int, verdict) {
 	limit := min(len(text), maxPEM)
-	n, letters := head, 0
+	n, run, dense := head, 0, false
 	for ; n < limit; n++ {
 		c := text[n]
 		if strings.HasPrefix(text[n:limit], pemEnd) {
@@ -150,31 +166,35 @@ func matchBody(text string, head int, final bool) (int, verdict) {
 			break
 		}
 		if alnum(c) || c == '+' || c == '/' || c == '=' {
-			letters++
-		} else if strings.IndexByte(" \t\r\n\\:,-", c) < 0 { // also of headers, and escaped line ends
+			run++
+			dense = dense || run >= minPEM
+			continue
+		}
+		run = 0
+		if strings.IndexByte(" \t\r\n\\:,-", c) < 0 { // also of headers, and escaped line ends
 			break
 		}
 	}
 	if n == len(text) && n < maxPEM && !final {
 		return 0, maybe
 	}
-	if letters < minPEM {
+	if !dense {
 		return 0, no
 	}
 	return n, yes
 }
 
-// beginners are the letters a well-known key begins with.
-const beginners = "sAgx-"
-
 // nextShape finds the first well-known key from i on.
 func (s *scanner) nextShape(i int) span {
-	for ; i < len(s.text); i++ {
+	for ; ; i++ {
+		i, _ = beginnings().next(s.text, i)
+		if i == len(s.text) {
+			return span{i, i}
+		}
 		if end, v := s.shapeAt(i); v == yes {
 			return span{i, end}
 		}
 	}
-	return span{len(s.text), len(s.text)}
 }
 
 // pendingShape finds the first place before limit where a key may begin that
@@ -190,7 +210,7 @@ func (s *scanner) pendingShape(limit int) int {
 
 func (s *scanner) shapeAt(i int) (end int, v verdict) {
 	switch s.text[i] {
-	case 's', 'A', 'g', 'x', '-':
+	case 's', 'A', 'g', 'x', '-': // what a shape begins with
 	default:
 		return 0, no
 	}
@@ -206,7 +226,7 @@ func (s *scanner) shapeAt(i int) (end int, v verdict) {
 	if alnum(before) || before == '_' { // in the middle of a word, as in "task-"
 		return 0, no
 	}
-	for _, k := range s.shapes {
+	for _, k := range shapes {
 		if end, v = k.match(rest, s.final); v != no {
 			return i + end, v
 		}

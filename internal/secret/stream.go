@@ -46,18 +46,16 @@ func (s *Stream) scan(text string, final bool) (safe string, rest int) {
 	}
 	covered := s.covered // text[:covered] has its mark already
 	var b strings.Builder
-	done := 0 // text[:done] is given out or covered
 	for i := 0; ; {
 		start, end := look.next(i)
 		if start >= rest {
 			break
 		}
 		if start >= covered {
-			b.WriteString(text[max(done, covered):start])
+			b.WriteString(text[covered:start])
 			b.WriteString(Mark)
 		}
 		covered = max(covered, end)
-		done = start
 		i = start + 1
 	}
 	s.covered = max(0, covered-rest)

@@ -43,6 +43,11 @@ type money struct {
 	Usage      model.Usage  `json:"usage"`
 	Unknown    bool         `json:"usage_unknown"`
 	Free       bool         `json:"free"`
+	Bill       *struct {
+		Usage    model.Usage `json:"usage"`
+		MicroUSD int64       `json:"micro_usd"`
+		Unknown  bool        `json:"usage_unknown"`
+	} `json:"bill"`
 	model.Amount
 }
 
@@ -149,6 +154,9 @@ func (h *history) settled(r runelog.Rune, m money) {
 	delete(b.reserved, r.Path)
 	billed := r.Kind == "turn.tool_calls_received" || r.Kind == "turn.compacted" || r.Kind == "turn.completed"
 	h.hold("INV-BUDGET-RESERVE", !billed || !b.limited[r.Path] || held != model.Amount{})
+	if m.Bill != nil { // of a whole answer that was not used
+		billed, m.Usage, m.MicroUSD, m.Unknown = true, m.Bill.Usage, m.Bill.MicroUSD, m.Bill.Unknown
+	}
 	cost, unsure := held, held
 	switch {
 	case billed && !m.Unknown:

@@ -84,12 +84,20 @@ func (w *World) book(p Path, before node, mv machine.Move, ts int64) {
 	case turn.Retried:
 		w.release(p, before, e.Free)
 	case turn.Interrupted:
+		if e.Bill != nil {
+			w.settle(p, before, *e.Bill)
+			break
+		}
 		w.release(p, before, mv.From != "streaming")
 	case turn.Error:
 		w.release(p, before, e.Free || mv.From != "streaming")
 	case turn.Finalized:
 		took := max(0, ts-before.begun)
-		w.charge(AgentOf(p), func(a *account) { a.Spent.WallMs += took })
+		// Who waits for another's turn is in a turn itself, so each counts its own.
+		clock := func(a *account) { a.Spent.WallMs += took }
+		if w.enter(AgentOf(p), clock); AgentOf(p) == RootPath {
+			w.enter(SessionPath, clock)
+		}
 	case tool.Approved:
 		w.charge(AgentOf(p), func(a *account) { a.Spent.ToolCalls++ })
 	}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"strings"
 
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
@@ -54,7 +55,9 @@ func (t *Transcript) Add(r runelog.Rune) error {
 // hear tells an event and remembers what it made of the messages.
 func (t *Transcript) hear(e any) {
 	if r, ok := e.(session.Rewound); ok {
-		t.rewind(r.Seq)
+		if t.agent == RootPath {
+			t.rewind(r.Seq)
+		}
 		return
 	}
 	n := len(t.messages)
@@ -80,7 +83,8 @@ func (t *Transcript) rewind(seq uint64) {
 // unanswered drops a last message that nobody answered: the next one is said
 // instead of it.
 func (t *Transcript) unanswered() {
-	if n := len(t.messages); n > 0 && t.messages[n-1].Role == model.RoleUser {
+	n := len(t.messages)
+	if n > 0 && t.messages[n-1].Role == model.RoleUser && !strings.HasPrefix(t.messages[n-1].Parts[0].Text, summaryBegin) {
 		t.messages = t.messages[: n-1 : n-1]
 	}
 }

@@ -323,11 +323,16 @@ func goOn[E machine.Event](w *World, at Path, _ E) []letter {
 	if w.State(SessionPath) != "active" {
 		return nil
 	}
-	return to(at, agent.Proceed{})
+	return to(at, w.proceed())
 }
 
 func allGoOn[E machine.Event](w *World, _ Path, _ E) []letter {
-	return toAll(w.paths("agent", ""), agent.Proceed{})
+	return toAll(w.paths("agent", ""), w.proceed())
+}
+
+func (w *World) proceed() agent.Proceed {
+	cfg := w.Session().Config
+	return agent.Proceed{MaxRequests: cfg.MaxRequests, MaxAttempts: cfg.MaxAttempts}
 }
 
 // judge brings a call before the gate once its place in the order has come. A

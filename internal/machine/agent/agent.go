@@ -54,7 +54,9 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		if len(d.Tasks) == 0 {
 			return nil, nil
 		}
-		return one(TurnAssigned{d.AgentID, TurnID(d.Turns + 1), Work{Turn: d.Turns + 1, Text: d.Tasks[0], Mode: TaskMode}})
+		return one(TurnAssigned{d.AgentID, TurnID(d.Turns + 1), Work{
+			Turn: d.Turns + 1, Text: d.Tasks[0], Mode: TaskMode, MaxRequests: c.MaxRequests, MaxAttempts: c.MaxAttempts,
+		}})
 	case Kill:
 		return d.end(s, c.Reason, c.Force)
 	case ExhaustBudget:

@@ -34,7 +34,10 @@ type (
 	// Tell gives the agent something to do. The root agent hears from its session.
 	Tell struct{ Told }
 	// Proceed lets the agent take up what it was told.
-	Proceed struct{}
+	Proceed struct {
+		MaxRequests int
+		MaxAttempts int
+	}
 	// Kill ends the agent: at once if forced, else after its turn.
 	Kill struct {
 		Reason string

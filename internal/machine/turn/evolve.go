@@ -54,6 +54,9 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		return d.pay(e.Bill).ended(a)
 	case Interrupted:
 		d.Outcome, d.StopReason = "interrupted", e.Reason
+		if e.Bill != nil {
+			d = d.pay(*e.Bill)
+		}
 		return d.ended(a)
 	case Error:
 		d.Outcome, d.StopReason, d.LastText = "error", e.Type, e.Message

@@ -179,6 +179,7 @@ type (
 	Interrupted struct {
 		Reason        string `json:"reason"`
 		PartialOutput string `json:"partial_output"`
+		Bill          *Bill  `json:"bill,omitzero"` // of an answer that came whole and was not used
 	}
 	// Error is a turn that failed.
 	Error struct {

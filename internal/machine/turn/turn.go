@@ -115,12 +115,12 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		if s == toolExecuting {
 			return d.stop(StopInterrupt, c.reason(), "")
 		}
-		return one(Interrupted{c.reason(), d.Said.String()})
+		return one(Interrupted{Reason: c.reason(), PartialOutput: d.Said.String()})
 	case Boundary:
 		if d.Stop == NoStop {
 			return nil, nil
 		}
-		return one(Interrupted{d.StopReason, d.Said.String()})
+		return one(Interrupted{Reason: d.StopReason, PartialOutput: d.Said.String()})
 	case Finalize:
 		return one(Finalized{d.TurnID, d.Outcome, d.StopReason, d.Requests, d.CallCount, d.Usage, d.MicroUSD, d.LastText})
 	}
@@ -151,7 +151,7 @@ func (d Data) receive(c ReceiveToolCalls) ([]machine.Event, error) {
 		return nil, errors.New("there are no calls")
 	}
 	if d.Stop != NoStop {
-		return one(Interrupted{d.StopReason, d.Said.String()})
+		return one(Interrupted{d.StopReason, d.Said.String(), &c.Bill})
 	}
 	e := ToolCallsReceived{Output: c.Output, Bill: c.Bill, Calls: c.Calls}
 	group := 0
@@ -176,7 +176,7 @@ func (d Data) toolDone(c ToolDone) ([]machine.Event, error) {
 	case d.Stop == StopCrash:
 		return one(Error{Type: d.StopReason, Message: d.StopText})
 	case d.Stop == StopInterrupt || d.Stop == StopPause:
-		return one(Interrupted{d.StopReason, d.LastText})
+		return one(Interrupted{Reason: d.StopReason, PartialOutput: d.LastText})
 	case d.MaxRequests > 0 && d.Requests >= d.MaxRequests:
 		return one(Completed{FinalOutput: d.LastText, Reason: "max_requests"})
 	}
