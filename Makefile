@@ -1,4 +1,5 @@
-# Needs Go, make and git. A C compiler adds the race detector.
+# Building needs Go, make and git. The tests need what `deps` looks for; a C
+# compiler adds the race detector.
 
 KILLS    ?= 2000
 FUZZTIME ?= 30s
@@ -7,7 +8,10 @@ TOOLS := bin/tools
 ALL    = $(shell go list ./...)
 # The rooms where goroutines meet. The pure ones have none, and their exhaustive
 # checks run whole only without the detector.
-RACED  = $(filter stave/internal/model% stave/internal/runelog% stave/internal/engine%,$(ALL))
+RACED  = $(filter stave/internal/runelog% $(addprefix stave/internal/,\
+           model model/script model/queue model/wire engine hooks secret),$(ALL))
+# Programs the tests run, each with the Debian package it comes in.
+NEEDED = bash:bash git:git bwrap:bubblewrap node:nodejs npm:npm
 RACE   = $(if $(filter 1,$(shell env -u CGO_ENABLED go env CGO_ENABLED)),CGO_ENABLED=1 go test -race,go test)
 # Packages whose tests write what they check when told to -update.
 DRAWN  = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' cmd internal))))
@@ -21,7 +25,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint bench crash fuzz docs clean tools
+.PHONY: help run build test lint bench crash fuzz docs clean tools deps
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -32,7 +36,7 @@ run: build ## play the demo: no key, no network
 build: ## build bin/stave
 	go build -trimpath -o bin/stave ./cmd/stave
 
-test: lint ## lint, then every test, a short kill -9 campaign and the check of generated docs among them
+test: deps lint ## lint, then every test, a short kill -9 campaign and the check of generated docs among them
 	$(if $(findstring -race,$(RACE)),,@echo 'test: no C compiler, so the race detector stays off')
 	$(RACE) $(RACED)
 	go test $(filter-out $(RACED),$(ALL))
@@ -50,6 +54,16 @@ tools:
 		echo 'lint: the tools in tools/go.mod could not be built.'; \
 		echo 'lint: the first build downloads them, so it needs a network or a filled module cache.'; \
 		echo 'lint: nothing was checked.'; exit 1; }
+
+deps:
+	@missing=; for p in $(NEEDED); do command -v $${p%%:*} >/dev/null || missing="$$missing $${p##*:}"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "test: installing$$missing"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else \
+		echo "test: these packages are missing and cannot be installed from here:$$missing"; exit 1; \
+	fi
 
 bench: ## every benchmark
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(ALL)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"stave/internal/secret"
 )
 
 // app is the program and everything outside it that it touches.
@@ -26,7 +28,7 @@ type app struct {
 
 func newApp() *app {
 	return &app{
-		console: stdConsole(), getenv: os.Getenv, now: time.Now, exit: os.Exit, models: &models{getenv: os.Getenv},
+		console: stdConsole(), getenv: os.Getenv, now: time.Now, exit: os.Exit, models: &models{getenv: os.Getenv, secrets: &secret.Set{Known: true}},
 		signals: make(chan os.Signal, 2),
 	}
 }

@@ -106,7 +106,7 @@ func (a *app) lookAtModels() []finding {
 			name := a.models.localModel()
 			f.OK, f.Says, f.Do = name != "", "answers; has "+name, "start it, or set "+s.urlEnv
 			if !f.OK {
-				f.Says = "nobody answers at " + s.BaseURL
+				f.Says = "nobody answers at " + s.address(a.getenv)
 			}
 		} else if _, err := a.models.key(s); err != nil {
 			f.OK, f.Says, f.Do = false, "no key", strings.TrimPrefix(err.Error(), s.name+" needs a key: ")

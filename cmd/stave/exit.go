@@ -59,7 +59,7 @@ func (a *app) complain(err error) {
 		return
 	}
 	text := strings.ReplaceAll(strings.TrimSpace(explain(err)), "\n", "\n       ")
-	fmt.Fprintf(a.err, "stave: %s\n", safe(text))
+	fmt.Fprintf(a.err, "stave: %s\n", a.models.secrets.Redact(safe(text)))
 }
 
 // explain words an error for people and adds what can be done about it.

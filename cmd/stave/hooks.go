@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"stave/internal/config"
@@ -14,7 +15,10 @@ import (
 const observePatience = 30 * time.Second
 
 // hookSet lets the person's programs take part in calls.
-type hookSet struct{ *hooks.Set }
+type hookSet struct {
+	*hooks.Set
+	observing *sync.WaitGroup
+}
 
 func newHooks(list []config.Hook) (hookSet, error) {
 	var all []hooks.Hook
@@ -22,7 +26,7 @@ func newHooks(list []config.Hook) (hookSet, error) {
 		all = append(all, hooks.Hook{Name: h.Name, Kind: hooks.Kind(h.Kind), Argv: h.Argv, Tools: h.Tools, Timeout: h.Timeout})
 	}
 	s, err := hooks.New("", all)
-	return hookSet{s}, err
+	return hookSet{s, &sync.WaitGroup{}}, err
 }
 
 // Transform implements engine.Hooks.
@@ -31,11 +35,18 @@ func (h hookSet) Transform(ctx context.Context, c tool.Call) (json.RawMessage, e
 	return args, err
 }
 
-// Observe implements engine.Hooks. Nobody waits for it.
+// Observe implements engine.Hooks. No call waits for it.
 func (h hookSet) Observe(c tool.Call, r tool.Result) {
-	go func() {
+	h.observing.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), observePatience)
 		defer cancel()
 		_ = h.Set.Observe(ctx, c, r) // who is told cannot change what happened
-	}()
+	})
+}
+
+// wait lets those who are being told hear the end of it.
+func (h hookSet) wait() {
+	if h.observing != nil {
+		h.observing.Wait()
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"stave/internal/checkpoint"
 	"stave/internal/engine"
 	"stave/internal/machine/session"
-	"stave/internal/mcp"
 	"stave/internal/model/catalog"
 	"stave/internal/policy"
 	"stave/internal/runelog"
@@ -34,7 +34,8 @@ type host struct {
 	log      runelog.Log
 	engine   *engine.Engine
 	commands *runner
-	servers  *mcp.Hub // nil where none is configured
+	servers  *servers // nil where none is configured
+	hooks    hookSet
 }
 
 // hosted runs f on the data directory's host.
@@ -47,16 +48,19 @@ func (a *app) hosted(f func(h *host) error) (err error) {
 	if err != nil {
 		return err
 	}
-	opt := engine.Options{Now: a.now, Provider: a.models.provider, Info: a.models.info, Tokens: catalog.Tokens}
+	opt := engine.Options{Now: a.now, Provider: a.models.provider, Info: a.models.info, Tokens: catalog.Tokens, Secrets: a.models.secrets}
+	var hooks hookSet
 	if len(c.Hooks) > 0 {
-		if opt.Hooks, err = newHooks(c.Hooks); err != nil {
+		if hooks, err = newHooks(c.Hooks); err != nil {
 			return badInput("%w", err)
 		}
+		opt.Hooks = hooks
 	}
 	h, err := openHost(dir, opt)
 	if err != nil {
 		return err
 	}
+	h.hooks = hooks
 	defer func() { err = errors.Join(err, a.leave(h)) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -84,24 +88,30 @@ func openHost(dir string, opt engine.Options) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{log: store, commands: &runner{dir: callsDir(dir, os.Getenv)}}
+	h := &host{log: store, commands: &runner{dir: callsDir(dir, os.Getenv), adopted: map[string]bool{}}}
 	opt.Log, opt.TempDir = store, filepath.Join(dir, scratchName)
 	opt.CallContext = func(ctx context.Context, c session.Config) context.Context {
 		return withCommands(ctx, c.Sandbox, c.Network)
 	}
+	kept := checkpoint.New(store)
+	if opt.Secrets != nil {
+		kept.Secret = opt.Secrets.Contains
+	}
+	opt.Checkpoints = kept
+	opt.Expecting = h.commands.expect
 	opt.Survived, opt.Settled = h.commands.survived, h.commands.settled
 	opt.Tools, err = toolbox.NewSet(tools(h.commands)...)
 	if err == nil {
 		err = emptyDir(opt.TempDir)
 	}
 	if err == nil {
-		h.servers, err = connect(dir)
+		h.servers, err = loadServers(dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	if h.servers != nil {
-		opt.MoreTools = h.servers.Tools
+		opt.MoreTools = h.servers.tools
 	}
 	h.engine = engine.New(opt)
 	return h, nil
@@ -148,8 +158,9 @@ func (h *host) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	err := errors.Join(h.engine.Close(ctx), h.commands.close())
+	h.hooks.wait()
 	if h.servers != nil {
-		err = errors.Join(err, h.servers.Close())
+		err = errors.Join(err, h.servers.close())
 	}
 	return errors.Join(err, h.log.Close())
 }

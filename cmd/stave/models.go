@@ -21,6 +21,7 @@ import (
 	"stave/internal/model/openai"
 	"stave/internal/model/queue"
 	"stave/internal/model/script"
+	"stave/internal/secret"
 )
 
 const scriptPrefix = "script:"
@@ -51,6 +52,8 @@ type models struct {
 	getenv func(string) string
 	keys   string // directory of key files
 	queue  *queue.Queue
+	// secrets learns every key before it is used.
+	secrets *secret.Set
 
 	mu       sync.Mutex
 	settings config.Config
@@ -99,6 +102,7 @@ func (m *models) provider(_ context.Context, name string) (model.Provider, error
 	if err != nil {
 		return nil, err
 	}
+	m.secrets.Add(key)
 	p, err := s.open(key, m.getenv)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
@@ -152,14 +156,19 @@ func (m *models) key(s service) (string, error) {
 	return "", fmt.Errorf("%s needs a key: set %s, or put it into the file %s", s.name, s.KeyEnv, file)
 }
 
-// open returns the adapter that speaks a service's dialect.
-func (s service) open(key string, getenv func(string) string) (model.Provider, error) {
-	base := s.BaseURL
+// address is where a service is to be found; empty is where its adapter knows.
+func (s service) address(getenv func(string) string) string {
 	if s.urlEnv != "" {
 		if moved := strings.TrimSpace(getenv(s.urlEnv)); moved != "" {
-			base = moved
+			return moved
 		}
 	}
+	return s.BaseURL
+}
+
+// open returns the adapter that speaks a service's dialect.
+func (s service) open(key string, getenv func(string) string) (model.Provider, error) {
+	base := s.address(getenv)
 	switch s.Kind {
 	case "anthropic":
 		return anthropic.New(anthropic.Options{APIKey: key, BaseURL: base, MaxOutput: func(name string) int64 {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -86,7 +87,8 @@ func answerOne(c net.Conn, q *queue.Queue) {
 		answer.Cancelled = q.Cancel(question.Cancel)
 	}
 	for _, e := range q.List() {
-		answer.Calls = append(answer.Calls, queueCall{e.ID, string(e.State), e.Provider, e.Model, e.Conversation, e.Priority, e.Since})
+		log, _, _ := strings.Cut(e.Conversation, "/") // the agent follows
+		answer.Calls = append(answer.Calls, queueCall{e.ID, string(e.State), e.Provider, e.Model, log, e.Priority, e.Since})
 	}
 	_ = json.NewEncoder(c).Encode(answer) // whoever asked has gone
 }
@@ -98,7 +100,7 @@ func (a *app) queueCmd() *cobra.Command {
 		Short: "The model calls under way and waiting, in the order they go",
 		Long: `Shows the model calls of the process that works on this data directory: which are under way, which wait,
 for what provider, and since when. With --cancel it takes one out: the call fails and its turn says so.`,
-		Example: "  stave queue\n  stave queue --cancel 7",
+		Example: "  stave queue\n  stave queue --cancel q7",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.dataDir()

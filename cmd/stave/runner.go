@@ -64,6 +64,9 @@ type runner struct {
 
 	mu     sync.Mutex
 	client *supervisor.Client
+	done   []string // commands whose results are durable: to be forgotten
+	// adopted are the commands that a process before us had started.
+	adopted map[string]bool
 }
 
 // commandKey carries what a conversation settled about its commands.
@@ -98,6 +101,7 @@ func (r *runner) Run(ctx context.Context, c toolbox.Command, out func([]byte)) (
 	}
 	end, err := client.Run(ctx, supervisor.Spec{
 		ID: c.ID, Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Deadline: c.Deadline, Session: c.Session,
+		Collect: r.take(),
 	}, out)
 	return r.ending(c, end, err)
 }
@@ -148,6 +152,9 @@ func (r *runner) takeUp(ctx context.Context, c toolbox.Command, out func([]byte)
 	if err != nil {
 		return toolbox.Ending{}, err
 	}
+	r.mu.Lock()
+	r.adopted[c.ID] = true
+	r.mu.Unlock()
 	if client != nil {
 		defer client.Close(false)
 		end, err := client.Attach(ctx, c.ID, 0, out)
@@ -187,13 +194,36 @@ func (r *runner) survived(c tool.Call, attempt int, since time.Time) bool {
 // clockSlack is how far the clock may have been set since.
 const clockSlack = time.Minute
 
-// settled forgets a command whose result is durable.
+// take returns what is to be forgotten, once.
+func (r *runner) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := r.done
+	r.done = nil
+	return done
+}
+
+// expect starts the supervisor while the model answers: it may ask for a command.
+func (r *runner) expect() {
+	if client, err := r.supervisor(); err == nil {
+		_ = client.Start() // the first command says what is wrong
+	}
+}
+
+// settled forgets a command whose result is durable: one of our own with the next
+// that starts, one that we took up at once.
 func (r *runner) settled(c tool.Call, attempt int) {
+	if c.Tool != policy.ShellTool {
+		return
+	}
 	id := runID(c, attempt)
 	r.mu.Lock()
-	client := r.client
+	own := r.client != nil && !r.adopted[id]
+	if own {
+		r.done = append(r.done, id)
+	}
 	r.mu.Unlock()
-	if client != nil && client.Collect(id) == nil {
+	if own {
 		return
 	}
 	if other, _, err := supervisor.Find(r.dir, id); err == nil && other != nil {
@@ -213,6 +243,9 @@ func (r *runner) close() error {
 	defer r.mu.Unlock()
 	if r.client == nil {
 		return nil
+	}
+	for _, id := range r.done {
+		_ = r.client.Collect(id) // what is left over goes when the machine does
 	}
 	return r.client.Close(true)
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == sandbox.Verb || os.Args[1] == supervisor.Verb) {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"stave": main})
+	testscript.Main(m, map[string]func(){"stave": main, "weather": mcpServer})
 }
 
 // nobodyThere is an address where nothing can listen.

@@ -5,18 +5,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"stave/internal/mcp"
+	"stave/internal/toolbox"
 )
 
 // mcpPatience is how long people wait for servers to say what they have.
 const mcpPatience = 15 * time.Second
 
-// connect starts the servers a person configured, nil where there are none.
-func connect(data string) (*mcp.Hub, error) {
+// servers are those a person configured. They are started when the first model
+// call wants their tools: commands that only look at a conversation start none.
+type servers struct {
+	config mcp.Config
+	pins   string
+
+	mu  sync.Mutex
+	hub *mcp.Hub // nil until it is wanted
+}
+
+// loadServers reads which servers there are, nil where there are none.
+func loadServers(data string) (*servers, error) {
 	file := filepath.Join(data, mcpName)
 	b, err := readIfThere(file)
 	if err != nil || b == nil {
@@ -29,7 +41,34 @@ func connect(data string) (*mcp.Hub, error) {
 	if len(c.Servers) == 0 {
 		return nil, nil
 	}
-	return mcp.Start(c, mcp.Options{Pins: mcp.NewFilePins(filepath.Join(data, pinsName)), Lookup: os.LookupEnv}), nil
+	return &servers{config: c, pins: filepath.Join(data, pinsName)}, nil
+}
+
+// start connects the servers, once, and waits until they have said what they
+// offer: what comes later a model would not hear of.
+func (s *servers) start(ctx context.Context) *mcp.Hub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hub == nil {
+		s.hub = mcp.Start(s.config, mcp.Options{Pins: mcp.NewFilePins(s.pins), Lookup: os.LookupEnv})
+		_ = s.hub.Ready(ctx) // what is not ready says so in its state
+	}
+	return s.hub
+}
+
+func (s *servers) tools() []toolbox.Tool {
+	ctx, cancel := context.WithTimeout(context.Background(), mcpPatience)
+	defer cancel()
+	return s.start(ctx).Tools()
+}
+
+func (s *servers) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hub == nil {
+		return nil
+	}
+	return s.hub.Close()
 }
 
 func (a *app) serversCmd() *cobra.Command {
@@ -70,19 +109,18 @@ func (a *app) withServers(f func(context.Context, *mcp.Hub) error) error {
 	if err != nil {
 		return err
 	}
-	h, err := connect(data)
+	s, err := loadServers(data)
 	if err != nil {
 		return err
 	}
-	if h == nil {
+	if s == nil {
 		a.note("no MCP server is configured; write them into %s", filepath.Join(data, mcpName))
 		return nil
 	}
-	defer h.Close()
+	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), mcpPatience)
 	defer cancel()
-	_ = h.Ready(ctx) // what is not ready says so in its state
-	return f(ctx, h)
+	return f(ctx, s.start(ctx))
 }
 
 func (a *app) showServers(h *mcp.Hub) error {
@@ -125,8 +163,7 @@ func (a *app) approveServer(ctx context.Context, h *mcp.Hub, name string) error 
 		if err := h.ApproveServer(name, s.Review.Digest); err != nil {
 			return badInput("%w", err)
 		}
-		_ = h.Ready(ctx)
-		if s, err = serverState(h, name); err != nil {
+		if s, err = restarted(ctx, h, name); err != nil {
 			return err
 		}
 	}
@@ -142,6 +179,19 @@ func (a *app) approveServer(ctx context.Context, h *mcp.Hub, name string) error 
 		}
 	}
 	return a.showServers(h)
+}
+
+// restarted waits until a server that was approved has been started: that
+// happens in the background, so for a moment it looks as before.
+func restarted(ctx context.Context, h *mcp.Hub, name string) (mcp.ServerState, error) {
+	const poll = 10 * time.Millisecond
+	for {
+		s, err := serverState(h, name)
+		if err != nil || s.Review == nil && s.Status != mcp.Connecting || ctx.Err() != nil {
+			return s, err
+		}
+		time.Sleep(poll)
+	}
 }
 
 func serverState(h *mcp.Hub, name string) (mcp.ServerState, error) {

@@ -16,7 +16,10 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	p, err := script.Load(ts.MkAbs(args[1]))
 	ts.Check(err)
 	s := httptest.NewServer(wire.New(p, wire.Options{Key: args[0]}))
-	ts.Defer(s.Close)
+	ts.Defer(func() {
+		s.CloseClientConnections() // or it waits for a model that is silent
+		s.Close()
+	})
 	ts.Setenv("WIRE", s.URL)
 }
 

@@ -60,6 +60,10 @@ type Blobs interface {
 // Store keeps checkpoints. It may be used by several goroutines; on one directory
 // they take turns.
 type Store struct {
+	// Secret says that a content must not be stored; such files are skipped. It is
+	// set before the first use, nil for none.
+	Secret func(content string) bool
+
 	blobs  Blobs
 	limits limits
 	now    func() time.Time

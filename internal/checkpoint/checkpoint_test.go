@@ -46,8 +46,8 @@ func TestUnchangedIsNotReadAgain(t *testing.T) {
 	x.put("b", "same")
 	x.put("c", "else")
 	first := x.keep()
-	if x.blobs.puts != 3 {
-		t.Errorf("stored %d blobs, want two contents and the list", x.blobs.puts)
+	if x.blobs.puts != 3 || x.blobs.opened != 3 {
+		t.Errorf("stored %d blobs, looked for %d, want two contents and the list", x.blobs.puts, x.blobs.opened)
 	}
 	x.blobs.opened = 0
 	if again := x.keep(); again != first || x.blobs.puts != 3 || x.blobs.opened != 0 {
@@ -68,6 +68,14 @@ func TestUnchangedIsNotReadAgain(t *testing.T) {
 	x.do(os.Chtimes(x.at("c"), info.ModTime(), info.ModTime()))
 	if m := x.manifest(x.keep()); m.Files[2].SHA != hash([]byte("ELSE")) {
 		t.Error("a change that kept size and time was missed")
+	}
+	x.put("c", "else")
+	x.do(os.Chtimes(x.at("c"), info.ModTime(), info.ModTime()))
+	x.keep()
+	x.put("c", "ELSE")
+	x.do(os.Chtimes(x.at("c"), info.ModTime(), info.ModTime()))
+	if restored, _ := x.restore(first); restored != 1 {
+		t.Errorf("restored %d, not the file whose change kept size and time", restored)
 	}
 }
 

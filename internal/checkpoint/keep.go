@@ -106,6 +106,9 @@ func (k *keeper) link(n node) {
 	k.m.Links = append(k.m.Links, keptLink{name(n.path), name(target)})
 }
 
+// errSecret leaves out a file with something in it that must not be stored.
+var errSecret = errors.New("it holds a secret")
+
 func (k *keeper) file(n node) {
 	switch size := n.info.Size(); {
 	case size > k.store.limits.fileBytes:
@@ -124,6 +127,9 @@ func (k *keeper) file(n node) {
 	content, info, err := k.read(n)
 	if err == nil && k.total+int64(len(content)) > k.store.limits.totalBytes {
 		err = errTooLarge
+	}
+	if err == nil && k.store.Secret != nil && k.store.Secret(string(content)) {
+		err = errSecret
 	}
 	if err != nil {
 		k.skip(n, reason(err))

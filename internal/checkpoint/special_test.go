@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strings"
@@ -40,6 +41,35 @@ func TestLinksLeadNowhere(t *testing.T) {
 		if restored != 3 || removed != 2 {
 			t.Errorf("restored %d, removed %d", restored, removed)
 		}
+	}
+}
+
+// TestStep shows that no link is entered, not even one that stays inside.
+func TestStep(t *testing.T) {
+	x := newTree(t)
+	x.put("real/f", "")
+	x.do(os.Symlink("real", x.at("link")))
+	x.do(syscall.Mkfifo(x.at("fifo"), 0o644))
+	top, err := os.OpenRoot(x.dir)
+	x.do(err)
+	defer top.Close()
+	info, err := top.Stat(".")
+	x.do(err)
+	for name, want := range map[string]error{"real": nil, "link": errNoDir, "fifo": errNoDir, "none": os.ErrNotExist} {
+		dir, err := step(top, name, stampOf(info).dev)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			dir.Close()
+		}
+	}
+	if _, err := step(top, "real", stampOf(info).dev+1); !errors.Is(err, errOtherDisk) {
+		t.Errorf("another file system: %v", err)
+	}
+	// What step relies on if a FIFO is swapped in: opening it does not wait.
+	if _, err := top.OpenRoot("fifo/."); err == nil {
+		t.Error("a FIFO was opened as a directory")
 	}
 }
 
@@ -87,6 +117,21 @@ func TestSpecialFiles(t *testing.T) {
 	got := picture(t, x.dir)
 	if got["a"] != "-rw-r--r-- a" || !strings.HasPrefix(got["fifo"], "p") || !strings.HasPrefix(got["new"], "p") {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestOtherModeBits shows that permissions come back and other bits stay.
+func TestOtherModeBits(t *testing.T) {
+	x := newTree(t)
+	x.put("d/f", "f")
+	blob := x.keep()
+	for _, p := range []string{"d/f", "d"} {
+		x.do(os.Chmod(x.at(p), os.ModeSetgid|0o700))
+	}
+	x.restore(blob)
+	want := map[string]string{"d": "dgrwxr-xr-x", "d/f": "grw-r--r-- f"}
+	if diff := cmp.Diff(want, picture(t, x.dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -144,4 +189,30 @@ func TestUnreadable(t *testing.T) {
 	if diff := cmp.Diff(want, picture(t, x.dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestSecretFilesAreSkipped shows that a file with a secret in it is neither
+// stored nor touched.
+func TestSecretFilesAreSkipped(t *testing.T) {
+	x := newTree(t)
+	x.store.Secret = func(content string) bool { return strings.Contains(content, "hunter2") }
+	x.put("plain", "old")
+	x.put("env", "KEY=hunter2")
+	kept := x.keep()
+	x.put("plain", "new")
+	x.put("env", "KEY=hunter2 changed")
+	x.restore(kept)
+	if got := x.read("plain"); got != "old" {
+		t.Errorf("plain is %q", got)
+	}
+	if got := x.read("env"); got != "KEY=hunter2 changed" {
+		t.Errorf("env is %q", got)
+	}
+}
+
+func (x *tree) read(p string) string {
+	x.t.Helper()
+	b, err := os.ReadFile(x.at(p))
+	x.do(err)
+	return string(b)
 }

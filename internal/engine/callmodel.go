@@ -49,6 +49,9 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 		if err != nil {
 			return turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), Free: true}, nil
 		}
+		if e.opt.Expecting != nil {
+			e.expect.Do(func() { go e.opt.Expecting() })
+		}
 		answer, err := e.answer(ctx, t, provider, req)
 		if err != nil {
 			return t.fail(ctx, err)
@@ -84,7 +87,7 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 	})
 	defer idle.Stop()
 	deltas := &gatherer{tell: func(c machine.Command) error { return t.do(ctx, c) }}
-	answer, err := model.Assemble(p.Stream(ctx, req), model.Limits{}, func(d model.Delta) error {
+	answer, err := model.Assemble(e.cleaned(p.Stream(ctx, req)), model.Limits{}, func(d model.Delta) error {
 		idle.Reset(e.opt.StreamIdle)
 		return deltas.add(d)
 	})
@@ -98,11 +101,17 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 }
 
 // fail reports a failed attempt, unless the turn is not interested any more.
-func (t teller) fail(ctx context.Context, err error) (machine.Command, error) {
+func (t teller) fail(ctx context.Context, err error) (last machine.Command, _ error) {
 	if errors.Is(err, world.ErrStale) || errors.Is(err, errExhausted) || ctx.Err() != nil {
 		return nil, err
 	}
 	f := turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), JitterSeed: jitter(t.job.ID)}
+	defer func() {
+		if f, ok := last.(turn.Fail); ok {
+			f.Message = t.a.e.clean(f.Message)
+			last = f
+		}
+	}()
 	var known *model.Error
 	if errors.As(err, &known) {
 		f.Type, f.Message, f.Retryable, f.RetryMs = string(known.Kind), known.Message, known.Retryable, known.RetryAfter.Milliseconds()
@@ -173,6 +182,9 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 		case err != nil:
 			p.Invalid = "the arguments are not usable: " + err.Error()
 			args = unreadable(c.Args)
+		case e.opt.Secrets != nil && e.opt.Secrets.Contains(c.Args):
+			p.Invalid = "the arguments hold a secret that must not be passed on"
+			args = unreadable(e.clean(c.Args))
 		case at < 0:
 			p.Invalid = "there is no tool called " + c.Name
 		default:

@@ -42,7 +42,7 @@ func (e *Engine) compact(ctx context.Context, t teller, p model.Provider, r mode
 	if err := t.reserve(ctx, &summarise); err != nil {
 		return r, err
 	}
-	answer, err := model.Assemble(p.Stream(ctx, summarise), model.Limits{}, func(model.Delta) error { return nil })
+	answer, err := model.Assemble(e.cleaned(p.Stream(ctx, summarise)), model.Limits{}, func(model.Delta) error { return nil })
 	if err != nil {
 		return r, err
 	}

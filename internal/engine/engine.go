@@ -14,6 +14,7 @@ import (
 	"stave/internal/machine/tool"
 	"stave/internal/model"
 	"stave/internal/runelog"
+	"stave/internal/secret"
 	"stave/internal/toolbox"
 	"stave/internal/world"
 )
@@ -37,12 +38,17 @@ type Options struct {
 	Tools toolbox.Set
 	// MoreTools are those that come and go, as of servers; nil for none.
 	MoreTools func() []toolbox.Tool
+	// Expecting is called once, when the first model call is made: what tools need
+	// may be prepared while the model answers.
+	Expecting func()
 	// CallContext gives a call's context what its conversation settled.
 	CallContext func(ctx context.Context, c session.Config) context.Context
 	// Survived says whether a run that a dead process had begun can be taken up
 	// again; nil for never. Settled is told once the result of a run is durable.
 	Survived func(c tool.Call, attempt int, since time.Time) bool
 	Settled  func(c tool.Call, attempt int)
+	// Secrets never reach the log; nil knows none.
+	Secrets *secret.Set
 	// Hooks are asked about calls and told of results; nil for none.
 	Hooks Hooks
 	// Checkpoints keep how workspaces were; nil keeps nothing.
@@ -78,6 +84,8 @@ type Engine struct {
 	actors map[string]*actor
 	failed map[string]error // why a log left memory, until it is opened again
 	closed bool
+
+	expect sync.Once
 }
 
 // New returns an engine; it starts nothing until a log is told something.

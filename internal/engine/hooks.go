@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"stave/internal/machine"
 	"stave/internal/machine/session"
@@ -24,6 +25,9 @@ type Hooks interface {
 	// Observe tells of a result. It must not block.
 	Observe(c tool.Call, r tool.Result)
 }
+
+// checkpointPatience is how long a call waits for the workspace to be kept.
+const checkpointPatience = 3 * time.Second
 
 // lookup finds a tool by its exact name.
 func (e *Engine) lookup(name string) (toolbox.Tool, bool) {
@@ -110,7 +114,11 @@ func (e *Engine) keepCheckpoint(ctx context.Context, t teller, known toolbox.Too
 	if err != nil || !due {
 		return
 	}
-	kept, err := e.opt.Checkpoints.Keep(ctx, dir)
+	// A large workspace that was never kept before takes its time. What is kept
+	// until patience ends need not be read again the next time.
+	patient, cancel := context.WithTimeout(ctx, checkpointPatience)
+	defer cancel()
+	kept, err := e.opt.Checkpoints.Keep(patient, dir)
 	if err != nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/tool"
+	"stave/internal/secret"
 	"stave/internal/toolbox"
 	"stave/internal/world"
 )
@@ -34,26 +35,27 @@ func (a *actor) runTool(w tool.RunTool) work {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		last := verdict(out, err)
+		last := e.verdict(out, err)
 		e.observe(w.Call, last)
 		return last, nil
 	}
 }
 
 // verdict is how a tool's own end is told to its machine.
-func verdict(out toolbox.Output, err error) machine.Command {
-	o := tool.Output{Text: strings.ToValidUTF8(out.Text, "\uFFFD"), Blob: out.Blob}
+func (e *Engine) verdict(out toolbox.Output, err error) machine.Command {
+	text := func(s string) string { return e.clean(strings.ToValidUTF8(s, "\uFFFD")) }
+	o := tool.Output{Text: text(out.Text), Blob: out.Blob}
 	if len(out.Meta) > 0 {
 		if meta, err := json.Marshal(out.Meta); err == nil {
-			o.Meta = meta
+			o.Meta = json.RawMessage(e.clean(string(meta)))
 		}
 	}
 	var crashed *panicError
 	switch {
 	case errors.As(err, &crashed):
-		return tool.Fail{Error: "the tool crashed: " + crashed.Error(), Output: o}
+		return tool.Fail{Error: text("the tool crashed: " + crashed.Error()), Output: o}
 	case err != nil:
-		return tool.Fail{Error: strings.ToValidUTF8(err.Error(), "\uFFFD"), Output: o}
+		return tool.Fail{Error: text(err.Error()), Output: o}
 	case out.Unknown:
 		return tool.Doubt{Known: o.Text}
 	case out.TimedOut:
@@ -70,6 +72,19 @@ type callEnv struct {
 	dir   string
 	work  tool.RunTool
 	temps []string
+	seen  *secret.Stream // of the output that people watch
+}
+
+// shown is what of a piece of output people may see now. What is held back at the
+// end is part of the result.
+func (v *callEnv) shown(chunk string) string {
+	if v.e.opt.Secrets == nil {
+		return chunk
+	}
+	if v.seen == nil {
+		v.seen = v.e.opt.Secrets.Stream()
+	}
+	return v.seen.Write(chunk)
 }
 
 func (v *callEnv) Dir() string             { return v.dir }
@@ -90,7 +105,9 @@ func (v *callEnv) Declare(ctx context.Context, intent any) error {
 
 func (v *callEnv) Progress(stream, chunk string) {
 	// Output that nobody hears any more is no reason to stop: ctx says that.
-	_ = v.t.do(v.ctx, tool.Report{Stream: stream, Chunk: strings.ToValidUTF8(chunk, "\uFFFD")})
+	if chunk = v.shown(strings.ToValidUTF8(chunk, "\uFFFD")); chunk != "" {
+		_ = v.t.do(v.ctx, tool.Report{Stream: stream, Chunk: chunk})
+	}
 }
 
 func (v *callEnv) TempFile() (toolbox.TempFile, error) {
@@ -103,7 +120,7 @@ func (v *callEnv) TempFile() (toolbox.TempFile, error) {
 }
 
 func (v *callEnv) PutBlob(ctx context.Context, r io.Reader) (string, error) {
-	b, err := v.e.opt.Log.PutBlob(ctx, r)
+	b, err := v.e.opt.Log.PutBlob(ctx, v.e.cleanReader(r))
 	return b.SHA256, err
 }
 

@@ -87,6 +87,22 @@ func Find(dir, id string) (*Client, Known, error) {
 	return c, known, nil
 }
 
+// Start starts the supervisor before it is needed, so that the first command need
+// not wait for that.
+func (c *Client) Start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.hold != nil {
+		return nil
+	}
+	l, err := c.free()
+	if err != nil {
+		return err
+	}
+	c.idle = append(c.idle, l)
+	return nil
+}
+
 // Run starts a command, hands on its output in order and returns its ending,
 // which is durable by then. An id that runs already is joined from its beginning.
 // When ctx ends the command is cancelled, and its ending comes with ctx's error.

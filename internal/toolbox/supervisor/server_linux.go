@@ -155,6 +155,7 @@ func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 		if err != nil {
 			return writeJSON(conn, sayError, refuse(err))
 		}
+		go s.collectAll(spec.Collect)
 		return t.stream(conn, 0)
 	}
 	if kind == askStop {
@@ -185,6 +186,16 @@ func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 		return writeFrame(conn, sayOK, nil)
 	}
 	return errFrame
+}
+
+// collectAll forgets commands beside other work. One that cannot be forgotten yet
+// stays until somebody asks again, or until we leave.
+func (s *server) collectAll(ids []string) {
+	for _, id := range ids {
+		if t := s.find(id); t != nil {
+			_ = s.collect(t)
+		}
+	}
 }
 
 func (s *server) find(id string) *task {

@@ -54,6 +54,8 @@ type Spec struct {
 	Env      []string  `json:"env"` // all of it
 	Deadline time.Time `json:"deadline"`
 	Session  bool      `json:"session,omitempty"` // a session of its own, not only a group
+	// Collect lists ended commands to forget meanwhile, as Client.Collect would.
+	Collect []string `json:"collect,omitempty"`
 }
 
 // Ending is how a command came to its end.

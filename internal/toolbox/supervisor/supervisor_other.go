@@ -51,3 +51,6 @@ func Main([]string) int {
 
 // BootTime is unknown here.
 func BootTime() (time.Time, error) { return time.Time{}, ErrUnsupported }
+
+// Start is not possible here.
+func (*Client) Start() error { return ErrUnsupported }
