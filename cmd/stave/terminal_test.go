@@ -328,7 +328,7 @@ func TestLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	s := atTerminal(t, `
 replies:
-  - calls: [{tool: Bash, args: {command: "trap '' TERM; touch started; sleep 20 & wait; sleep 20"}}]
+  - calls: [{tool: Bash, args: {command: "trap '' TERM; echo $PPID $$ > watcher; touch started; sleep 20 & wait; sleep 20"}}]
 `, "ask", "--mode", "yolo", "--model", "script:script.yaml", "--sandbox", "off", "sleep")
 	for range 1000 {
 		if _, err := os.Stat(filepath.Join(s.dir, "started")); err == nil {
@@ -344,6 +344,7 @@ replies:
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("leaving took %v", took)
 	}
+	s.slay("watcher") // it would see the command to its end
 }
 
 // TestTerminate shows that being told to end leaves the turn to the next process.

@@ -46,6 +46,8 @@ type actor struct {
 	waiters     []chan<- error // told when nothing is due or running
 	drained     chan<- error   // told when nothing is running
 	transcripts map[world.Path]*world.Transcript
+	// awaiting are told when something became of an agent.
+	awaiting map[world.Path][]chan struct{}
 	// checkpointed is the turn before whose first effect the workspace was kept.
 	checkpointed string
 }
@@ -54,7 +56,7 @@ func newActor(e *Engine, log string, how opening) *actor {
 	return &actor{
 		e: e, log: log, how: how, inbox: make(chan func(*actor), inboxSize), left: make(chan struct{}),
 		running: map[world.Path]*running{}, deadlines: map[world.Path]*time.Timer{},
-		transcripts: map[world.Path]*world.Transcript{},
+		transcripts: map[world.Path]*world.Transcript{}, awaiting: map[world.Path][]chan struct{}{},
 	}
 }
 
@@ -227,9 +229,7 @@ func (a *actor) write(ctx context.Context, m world.Message) (written, error) {
 		return written{}, err
 	}
 	a.world.Commit(change)
-	for _, t := range a.transcripts {
-		t.Hear(change)
-	}
+	a.heard(change)
 	a.saveSnapshot(a.e.opt.SnapshotEvery)
 	return written{stamped, change.Touched()}, nil
 }

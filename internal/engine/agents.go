@@ -58,51 +58,73 @@ func (e *Engine) subset(parents, asked []string) ([]string, error) {
 }
 
 func (g agents) Wait(ctx context.Context, id string) (toolbox.AgentReport, error) {
-	var now world.AgentState
-	var seq uint64
-	err := g.v.t.a.do(ctx, func(a *actor) error {
-		now, seq = a.world.AgentState(id), a.world.Seq()
-		return a.ofMine(g.v.t.job.Path, now)
-	})
-	if err != nil {
-		return toolbox.AgentReport{}, err
-	}
-	log := g.v.t.a.log
-	if !now.Alive {
-		last, known, err := g.v.e.lastWord(ctx, log, id)
-		if err == nil && !known {
-			err = fmt.Errorf("there is no agent %s", id)
-		}
-		return last, err
-	}
-	if !now.Busy {
-		return toolbox.AgentReport{Outcome: now.Outcome, Answer: now.Answer}, nil
-	}
-	path := "agent:" + id
-	var last toolbox.AgentReport
-	for r, err := range g.v.e.opt.Log.Watch(ctx, log, seq) {
-		if err != nil {
-			return last, err
-		}
-		if r.Path != path {
-			continue
-		}
-		ended, err := hear(&last, r)
-		if err != nil {
-			return last, err
-		}
-		if ended {
-			return last, nil
-		}
-		if r.Kind == "agent.turn_ended" {
-			rest := false
-			err := g.v.t.a.do(ctx, func(a *actor) error { rest = !a.world.AgentState(id).Busy; return nil })
-			if err != nil || rest {
-				return last, err
+	for {
+		var now world.AgentState
+		var news chan struct{}
+		err := g.v.t.a.do(ctx, func(a *actor) error {
+			now = a.world.AgentState(id)
+			if now.Busy {
+				news = a.newsOf(world.Path("agent:" + id))
 			}
+			return a.ofMine(g.v.t.job.Path, now)
+		})
+		switch {
+		case err != nil:
+			return toolbox.AgentReport{}, err
+		case !now.Alive:
+			last, known, err := g.v.e.lastWord(ctx, g.v.t.a.log, id)
+			if err == nil && !known {
+				err = fmt.Errorf("there is no agent %s", id)
+			}
+			return last, err
+		case !now.Busy:
+			return toolbox.AgentReport{Outcome: now.Outcome, Answer: now.Answer}, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return toolbox.AgentReport{}, ctx.Err()
 		}
 	}
-	return last, ctx.Err()
+}
+
+// newsOf returns a channel that is closed when something became of an agent.
+func (a *actor) newsOf(p world.Path) chan struct{} {
+	news := make(chan struct{})
+	a.awaiting[p] = append(a.awaiting[p], news)
+	return news
+}
+
+// heard passes on what was written: to the transcripts it concerns, and to those
+// who wait for an agent. An agent that begins has nothing behind it, and one that
+// ended says nothing more.
+func (a *actor) heard(change *world.Change) {
+	concerned := map[world.Path]bool{}
+	for _, r := range change.Runes {
+		p := world.Path(r.Path)
+		who := world.AgentOf(p)
+		switch {
+		case who == "":
+			concerned[world.RootPath] = true
+			continue
+		case r.Kind == "agent.spawning" && who != world.RootPath:
+			a.transcripts[who] = world.NewTranscript(who)
+		case r.Kind == "agent.turn_ended" || r.Kind == "agent.terminated" || r.Kind == "agent.failed":
+			for _, news := range a.awaiting[who] {
+				close(news)
+			}
+			delete(a.awaiting, who)
+		}
+		concerned[who] = true
+	}
+	for who := range concerned {
+		if t := a.transcripts[who]; t != nil {
+			t.Hear(change)
+		}
+		if who != world.RootPath && a.world.State(who) == "" {
+			delete(a.transcripts, who)
+		}
+	}
 }
 
 // hear keeps what an agent's runes say of its work; ended says that it is gone.

@@ -237,15 +237,15 @@ func TestManyAgentsOneBudget(t *testing.T) {
 		"        usage: {input_tokens: 90, output_tokens: 10}\n      - {times: 100, text: enough, usage: {input_tokens: 90, output_tokens: 10}}\n" +
 		"replies:\n  - calls:\n" + spawns.String() + "    usage: {input_tokens: 90, output_tokens: 10}\n  - {text: end, usage: {input_tokens: 90, output_tokens: 10}}\n"
 	r := newRig(t, memory.New(), text, priced, withAgents)
-	limit := model.Amount{Tokens: 60_000, Agents: 200}
+	limit := model.Amount{Tokens: 900_000, Agents: 1000}
 	log := r.begin("go", "yolo", limited(limit))
 	r.settle(log)
 	a := r.account(log)
 	if over := a.Spent.Plus(a.Held).Over(limit); over != "" {
 		t.Errorf("over %s: %+v", over, a)
 	}
-	if a.Spent.Agents < 30 {
-		t.Errorf("only %d agents: %+v", a.Spent.Agents, a)
+	if a.Spent.Agents != limit.Agents {
+		t.Errorf("%d agents: %+v", a.Spent.Agents, a)
 	}
 	r.kinds(log)
 }

@@ -163,15 +163,24 @@ func (w *World) paths(machineName string, under Path) []Path {
 	var found []Path
 	for at := w; at != nil; at = at.base {
 		for p := range at.live {
-			if p.machine() == machineName && (under == "" || p.under(under)) && !slices.Contains(found, p) {
-				if _, here := w.find(p); here {
-					found = append(found, p)
-				}
+			if p.machine() == machineName && (under == "" || p.under(under)) && w.holds(p, at) {
+				found = append(found, p)
 			}
 		}
 	}
 	slices.Sort(found)
 	return found
+}
+
+// holds reports whether what lives at a path is what a layer says: nothing above
+// it has changed or ended it.
+func (w *World) holds(p Path, layer *World) bool {
+	for at := w; at != layer; at = at.base {
+		if _, changed := at.live[p]; changed || at.gone[p] {
+			return false
+		}
+	}
+	return true
 }
 
 // data returns what the instance at a path remembers, the zero value if it is

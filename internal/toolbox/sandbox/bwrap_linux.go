@@ -3,26 +3,45 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 )
 
-// helperPath is where our program is found inside the namespaces.
-const helperPath = "/run/stave-sandbox"
-
-// system is what namespaces get of /etc.
-type system struct {
-	mounted []string
-	copied  []*os.File
-	numbers []int // of copied, in bubblewrap
+// bwrapCommand prepares namespaces by bubblewrap: nothing of ours stands around
+// the command or between it and its walls.
+func bwrapCommand(p Profile, argv []string, dir string) (Launch, error) {
+	bwrap, err := findProgram("bwrap")
+	if err != nil {
+		return Launch{}, fmt.Errorf("bubblewrap is gone; install it again: %w", err)
+	}
+	g, err := protect(p)
+	if err != nil {
+		return Launch{}, err
+	}
+	files := []File{{Data: filter(p.Network, true).bytes()}}
+	line := append([]string{bwrap}, bwrapWalls(p)...)
+	copied, mounted := sortSystemFiles(p.Network)
+	for _, path := range copied {
+		line = append(line, "--perms", "0444", "--file", strconv.Itoa(firstPassed+len(files)), path)
+		files = append(files, File{Path: path})
+	}
+	for _, path := range mounted {
+		line = append(line, "--ro-bind", path, path)
+	}
+	line = append(append(line, bwrapFiles(p, g)...), "--chdir", dir, "--")
+	return Launch{
+		Argv: append(line, argv...), Env: p.envWith("/tmp"), Dir: dir,
+		Files: files, Hold: g.stands(), Wrapped: true, Release: g.release,
+	}, nil
 }
 
-// bwrapArgs is the command line of bubblewrap up to the command. It copies files
-// of the system from the open ones, which it finds under the given numbers.
-func bwrapArgs(p Profile, g guard, s system, self, dir string) []string {
+// bwrapWalls are the namespaces, the filter, which is the first file passed, and
+// the system's programs.
+func bwrapWalls(p Profile) []string {
 	args := []string{
-		"--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL",
+		"--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--seccomp", strconv.Itoa(firstPassed),
 		"--die-with-parent", "--new-session", "--hostname", "sandbox",
 	}
 	if p.Network {
@@ -35,13 +54,12 @@ func bwrapArgs(p Profile, g guard, s system, self, dir string) []string {
 			args = append(args, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range s.mounted {
-		args = append(args, "--ro-bind", path, path)
-	}
-	for i, f := range s.copied {
-		args = append(args, "--perms", "0444", "--file", strconv.Itoa(s.numbers[i]), f.Name())
-	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	return args
+}
+
+// bwrapFiles are the places of a command and of its user.
+func bwrapFiles(p Profile, g guard) []string {
+	args := []string{"--proc", "/proc", "--dev", "/dev"}
 	if p.TempDir != "" {
 		args = append(args, "--bind", p.TempDir, "/tmp")
 	} else {
@@ -56,5 +74,5 @@ func bwrapArgs(p Profile, g guard, s system, self, dir string) []string {
 	for _, path := range g.frozen {
 		args = append(args, "--ro-bind", path, path)
 	}
-	return append(args, "--ro-bind", self, helperPath, "--remount-ro", "/", "--chdir", dir, "--")
+	return append(args, "--remount-ro", "/")
 }

@@ -14,24 +14,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The stages of Main, each the first argument of the one before.
+// The stages of Main.
 const (
-	stageOuter = "outer" // outside the namespaces: guards protected paths, becomes bubblewrap
-	stageInner = "inner" // the last before the command: confines itself
+	stageInner = "inner" // confines itself and becomes the command
 	stageProbe = "probe" // the self-test in the command's place
 )
 
-// Command says how to start argv in dir behind the walls of a profile. The
-// command line carries the profile; the environment is the command's own.
+// Command says how to start argv in dir behind the walls of a profile, on this
+// machine as Detect finds it.
 //
-// A signal to end that reaches the process group is left to the command: the
-// processes around it wait for it, and all die when the first one is killed.
+// A request to end is left to the command: what stands around it waits for it,
+// and all die when the first one is killed.
 func Command(p Profile, argv []string, dir string) (Launch, error) {
+	return checked(Detect, p, argv, dir)
+}
+
+// Command is Command for who has the report already.
+func (r Report) Command(p Profile, argv []string, dir string) (Launch, error) {
+	return checked(func() Report { return r }, p, argv, dir)
+}
+
+func checked(report func() Report, p Profile, argv []string, dir string) (Launch, error) {
 	if err := p.check(); err != nil {
 		return Launch{}, err
 	}
 	if p.Level != Off {
-		if err := Detect().Of(p.Level).Err(); err != nil {
+		if err := report().Of(p.Level).Err(); err != nil {
 			return Launch{}, err
 		}
 	}
@@ -44,11 +52,24 @@ func command(p Profile, argv []string, dir string) (Launch, error) {
 		return Launch{}, errors.New("a sandboxed command needs the absolute path of its program")
 	}
 	if p.Level == Off {
-		return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir}, nil
+		return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir, Release: func() {}}, nil
 	}
 	if err := p.usable(dir); err != nil {
 		return Launch{}, err
 	}
+	argv, err := p.Limits.around(argv)
+	if err != nil {
+		return Launch{}, err
+	}
+	if p.Level == Bwrap {
+		return bwrapCommand(p, argv, dir)
+	}
+	return landlockCommand(p, argv, dir)
+}
+
+// landlockCommand carries the profile on the command line; the environment is the
+// command's own.
+func landlockCommand(p Profile, argv []string, dir string) (Launch, error) {
 	self, err := selfPath()
 	if err != nil {
 		return Launch{}, err
@@ -60,15 +81,19 @@ func command(p Profile, argv []string, dir string) (Launch, error) {
 	if len(profile) > maxProfileBytes {
 		return Launch{}, fmt.Errorf("the sandbox profile has %d bytes; %d are allowed", len(profile), maxProfileBytes)
 	}
-	stage, temp := stageInner, p.TempDir
-	if p.Level == Bwrap {
-		stage, temp = stageOuter, "/tmp"
-	}
+	return Launch{
+		Argv: append([]string{self, Verb, stageInner, string(profile), "--"}, argv...), Env: p.envWith(p.TempDir), Dir: dir,
+		Walls: profile, Inner: argv, Release: func() {},
+	}, nil
+}
+
+// envWith is the environment with the place for temporary files.
+func (p Profile) envWith(temp string) []string {
 	env := slices.DeleteFunc(slices.Clone(p.Env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") })
 	if temp != "" {
 		env = append(env, "TMPDIR="+temp)
 	}
-	return Launch{Argv: append([]string{self, Verb, stage, string(profile), dir, "--"}, argv...), Env: env, Dir: dir}, nil
+	return env
 }
 
 // selfPath is our own program, which must still be where it was started from.

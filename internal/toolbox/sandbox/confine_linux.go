@@ -3,8 +3,8 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
-	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,36 +13,46 @@ import (
 // those it does not know.
 const lastCapability = 63
 
-// confine puts every wall that a process builds around itself on this thread,
-// which must be locked and about to become the command.
-func confine(p Profile) error {
-	if err := limit(p.Limits); err != nil {
+// Confine puts the walls of a Launch around this thread and all it starts. The
+// thread must be locked (runtime.LockOSThread), start the command, live as long
+// as that, and never run anything else.
+//
+// The walls are those of the thread alone: no new privileges, no capabilities,
+// Landlock and the filter are all inherited by what it starts.
+func Confine(walls []byte) error {
+	p, err := readProfile(walls)
+	if err != nil {
 		return err
 	}
+	return confine(p)
+}
+
+func readProfile(text []byte) (Profile, error) {
+	var p Profile
+	if err := json.Unmarshal(text, &p); err != nil {
+		return Profile{}, fmt.Errorf("reading the profile: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return Profile{}, err
+	}
+	if p.Level != Landlock {
+		return Profile{}, fmt.Errorf("a thread cannot confine itself to level %s", p.Level)
+	}
+	return p, nil
+}
+
+// confine is Confine for a checked profile.
+func confine(p Profile) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("giving up new privileges: %w", err)
 	}
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	abi, err := landlockABI()
-	inNamespaces := p.Level == Bwrap
-	switch {
-	case inNamespaces && (err != nil || abi < minLandlock):
-		// The namespaces hold alone; this would have been the second wall.
-	case inNamespaces:
-		err = restrict(append([]string{p.Workspace, "/tmp", "/dev"}, p.Writable...), []string{"/"}, p.Network)
-	default:
-		err = restrict(p.landlockWritable(), p.landlockReadable(), p.Network)
-	}
-	if err != nil {
+	if err := restrict(p.landlockWritable(), p.landlockReadable(), p.Network); err != nil {
 		return err
 	}
-	// Nothing the helper opened, or was left by whoever started us, goes along.
-	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("closing inherited files: %w", err)
-	}
-	return filter(p.Network, inNamespaces).install()
+	return filter(p.Network, false).install()
 }
 
 func (p Profile) landlockWritable() []string {
@@ -57,44 +67,6 @@ func (p Profile) landlockWritable() []string {
 func (p Profile) landlockReadable() []string {
 	paths := append(systemDirs(), systemFiles(p.Network)...)
 	return append(paths, p.Readable...)
-}
-
-// limit sets what a command may use up, for it and everything it starts.
-func limit(l Limits) error {
-	zero := uint64(0)
-	for _, r := range []struct {
-		name  string
-		which int
-		value *uint64
-	}{
-		{"core dump size", unix.RLIMIT_CORE, &zero},
-		{"processes", unix.RLIMIT_NPROC, given(l.Processes)},
-		{"open files", unix.RLIMIT_NOFILE, given(l.OpenFiles)},
-		{"file size", unix.RLIMIT_FSIZE, given(l.FileBytes)},
-		{"memory", unix.RLIMIT_DATA, given(l.MemoryBytes)},
-		{"processor time", unix.RLIMIT_CPU, given(l.CPUSeconds)},
-	} {
-		if r.value == nil {
-			continue
-		}
-		var old unix.Rlimit
-		if err := unix.Prlimit(0, r.which, nil, &old); err != nil {
-			return fmt.Errorf("reading the limit of %s: %w", r.name, err)
-		}
-		// A limit that is lower already stays.
-		value := min(*r.value, old.Max)
-		if err := unix.Prlimit(0, r.which, &unix.Rlimit{Cur: value, Max: value}, nil); err != nil {
-			return fmt.Errorf("limiting %s to %d: %w", r.name, value, err)
-		}
-	}
-	return nil
-}
-
-func given(v uint64) *uint64 {
-	if v == 0 {
-		return nil
-	}
-	return &v
 }
 
 // dropCapabilities makes root an ordinary user with number 0. The bounding set

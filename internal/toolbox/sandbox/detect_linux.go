@@ -24,6 +24,8 @@ const (
 	selfTestPatience = 20 * time.Second
 	// minBwrap is the first bubblewrap that can forbid further user namespaces.
 	minBwrapMajor, minBwrapMinor = 0, 8
+	// needSelfTest is the last need of a level.
+	needSelfTest = "self-test"
 )
 
 // detect asks the machine once; what it can do does not change while we run.
@@ -60,7 +62,7 @@ func (f *Finding) settle() {
 	}
 	began := time.Now()
 	holes, err := selfTest(f.Level)
-	test := Need{Name: "self-test", OK: err == nil}
+	test := Need{Name: needSelfTest, OK: err == nil}
 	if err != nil {
 		test.Says = err.Error()
 	} else {
@@ -89,7 +91,7 @@ func needSeccomp() Need {
 }
 
 func needBwrap() Need {
-	path, err := findBwrap()
+	path, err := findProgram("bwrap")
 	if err != nil {
 		return Need{Name: "bubblewrap", Says: "bwrap is not installed"}
 	}
@@ -190,13 +192,7 @@ func (s *scene) play(level Level) ([]act, error) {
 	}
 	p := Profile{
 		Level: level, Workspace: s.target.Workspace, Protected: []string{"guarded", "missing"}, AcceptUnprotected: true,
-		Env: []string{"PATH=/usr/bin:/bin"},
-	}
-	switch level {
-	case Bwrap:
-		self = helperPath
-	case Landlock:
-		p.Readable = []string{self}
+		Readable: []string{self}, Env: []string{"PATH=/usr/bin:/bin"},
 	}
 	order, err := json.Marshal(s.target)
 	if err != nil {
@@ -206,12 +202,21 @@ func (s *scene) play(level Level) ([]act, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer launch.Release()
 	ctx, cancel := context.WithTimeout(context.Background(), selfTestPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, launch.Argv[0], launch.Argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = launch.Env, launch.Dir, time.Second
+	cmd, closeFiles, err := launch.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeFiles()
+	return report(cmd)
+}
+
+// report runs a probe and reads what it says.
+func report(cmd *exec.Cmd) ([]act, error) {
 	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
+	cmd.Stderr, cmd.WaitDelay = &complaint, time.Second
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
@@ -221,4 +226,40 @@ func (s *scene) play(level Level) ([]act, error) {
 		return nil, errors.New("the self-test did not report what it tried")
 	}
 	return results, nil
+}
+
+// prepare makes a command of a launch that is still to be started.
+func (l Launch) prepare(ctx context.Context) (cmd *exec.Cmd, closeFiles func(), err error) {
+	cmd = exec.CommandContext(ctx, l.Argv[0], l.Argv[1:]...)
+	cmd.Env, cmd.Dir = l.Env, l.Dir
+	closeFiles = func() {
+		for _, f := range cmd.ExtraFiles {
+			f.Close()
+		}
+	}
+	for _, f := range l.Files {
+		file, err := f.open()
+		if err != nil {
+			closeFiles()
+			return nil, nil, fmt.Errorf("opening a file for the sandbox: %w", err)
+		}
+		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+	}
+	return cmd, closeFiles, nil
+}
+
+func (f File) open() (*os.File, error) {
+	if f.Path != "" {
+		return os.Open(f.Path)
+	}
+	fd, err := unix.MemfdCreate("stave", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "memory")
+	if _, err := file.WriteAt(f.Data, 0); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }

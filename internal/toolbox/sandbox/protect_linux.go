@@ -18,7 +18,7 @@ import (
 const maxHoldTries = 100
 
 // standInTime is the modification time of a stand-in. With its size and mode it
-// tells a stand-in that a killed helper left from an empty file of the user.
+// tells a stand-in that was left when we were killed from an empty file of the user.
 var standInTime = time.Unix(1, 57415645)
 
 // guard is how the protected paths of a workspace are mounted.
@@ -123,6 +123,14 @@ func sameFile(f *os.File, path string) bool {
 	}
 	named, err := os.Lstat(path)
 	return err == nil && os.SameFile(opened, named)
+}
+
+// stands are the paths of the stand-ins.
+func (g *guard) stands() (paths []string) {
+	for _, f := range g.standIns {
+		paths = append(paths, f.Name())
+	}
+	return paths
 }
 
 // release clears away the stand-ins that nobody else needs.

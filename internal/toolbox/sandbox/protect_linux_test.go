@@ -116,7 +116,7 @@ func TestStandInShared(t *testing.T) {
 	}
 }
 
-// TestStandInLeft shows that a stand-in of a killed helper is cleared away next
+// TestStandInLeft shows that a stand-in left by a kill is cleared away next
 // time, and that an empty file of the user is not.
 func TestStandInLeft(t *testing.T) {
 	p := profile(t, Bwrap)
@@ -136,7 +136,7 @@ func TestStandInLeft(t *testing.T) {
 	}
 	g.release()
 	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what a killed helper left stays: %v", err)
+		t.Errorf("what was left stays: %v", err)
 	}
 	if _, err := os.Lstat(empty); err != nil {
 		t.Errorf("the user's file is gone: %v", err)
@@ -215,20 +215,20 @@ func TestProtectedLink(t *testing.T) {
 	if err := os.Symlink(workspace(t), filepath.Join(p.Workspace, ".git")); err != nil {
 		t.Fatal(err)
 	}
-	out, code := run(t, p, "echo ran")
-	if code != exitBroken || strings.Contains(out, "ran\n") || !strings.Contains(out, "symbolic link") {
-		t.Errorf("code %d, output %q", code, out)
+	_, err := Command(p, []string{"/bin/true"}, p.Workspace)
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("error %v", err)
 	}
 }
 
 // FuzzMain shows that no arguments break the helper before walls are built.
 func FuzzMain(f *testing.F) {
-	f.Add(stageOuter, `{"level":"bwrap","workspace":"/x"}`, "/x")
-	f.Add(stageInner, `{"level":"landlock","workspace":"/x","protected":["a/../b"]}`, "")
-	f.Add(stageProbe, "{", "--")
-	f.Fuzz(func(t *testing.T, stage, profile, dir string) {
-		got, p, _, argv, err := parse([]string{stage, profile, dir, "--", "/bin/true"})
-		if err == nil && (p.check() != nil || len(argv) != 1 || got != stage || p.Level == Off) {
+	f.Add(stageInner, `{"level":"bwrap","workspace":"/x"}`)
+	f.Add(stageInner, `{"level":"landlock","workspace":"/x","protected":["a/../b"]}`)
+	f.Add(stageProbe, "{")
+	f.Fuzz(func(t *testing.T, stage, profile string) {
+		p, argv, err := parse([]string{stage, profile, "--", "/bin/true"})
+		if err == nil && (p.check() != nil || len(argv) != 1 || stage != stageInner || p.Level != Landlock) {
 			t.Errorf("accepted %q %q", stage, profile)
 		}
 	})
@@ -240,7 +240,7 @@ func TestMainRefusesStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{}, {stageInner}, {stageInner, "{}", "/", "--", "/bin/echo"}, {"x", "y", "z", "--", "w"}} {
+	for _, args := range [][]string{{}, {stageInner}, {stageInner, "{}", "--", "/bin/echo"}, {"x", "y", "--", "w"}} {
 		cmd := prepareSelf(context.Background(), self, args)
 		if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != exitBroken {
 			t.Errorf("%q: %v, %s", args, err, out)

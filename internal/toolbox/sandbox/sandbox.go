@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Verb is the hidden sub-command of our program that builds the walls from
-// inside. The program hands everything behind it to Main before it does
+// Verb is the hidden sub-command of our program that builds walls around itself,
+// and that tries them from inside. The program hands everything behind it to Main before it does
 // anything else.
 const Verb = "__sandbox"
 
@@ -29,8 +29,8 @@ const (
 	// Landlock confines files, signals, the network and the system calls. It cannot
 	// keep a path inside the workspace read-only.
 	Landlock Level = "landlock"
-	// Bwrap gives a command namespaces of its own by bubblewrap, with the walls of
-	// Landlock as a second line inside.
+	// Bwrap gives a command namespaces of its own by bubblewrap, and confines the
+	// system calls.
 	Bwrap Level = "bwrap"
 )
 
@@ -98,6 +98,29 @@ type Launch struct {
 	Argv []string
 	Env  []string
 	Dir  string
+	// Files must be open for Argv, from number 3 on.
+	Files []File
+	// Hold are files that must stay under a shared lock (flock) while the command
+	// lives, also if we do not.
+	Hold []string
+	// Wrapped says that Argv only stands around the command, which has a session of
+	// its own: a request to end is for the command alone, and a kill is for Argv.
+	Wrapped bool
+	// Walls and Inner are the same in another way, for a program that starts many
+	// commands: a thread that has called Confine with Walls may start Inner in the
+	// place of Argv. There is no such way when Walls is empty.
+	Walls []byte
+	Inner []string
+	// Release clears up. It is to be called once the command has ended, or will not
+	// be started.
+	Release func()
+}
+
+// File is one that a command line finds open: that of the system at Path, or one
+// that holds Data.
+type File struct {
+	Path string
+	Data []byte
 }
 
 // ErrUnavailable matches every refusal of a level that cannot be built.

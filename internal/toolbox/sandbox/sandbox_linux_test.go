@@ -129,14 +129,27 @@ func prepare(t testing.TB, ctx context.Context, p Profile, script string) *exec.
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, launch.Argv[0], launch.Argv[1:]...)
-	cmd.Env, cmd.Dir = launch.Env, launch.Dir
+	t.Cleanup(launch.Release)
+	cmd, closeFiles, err := launch.prepare(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closeFiles)
 	return cmd
 }
 
 func run(t testing.TB, p Profile, script string) (string, int) {
 	t.Helper()
-	cmd := prepare(t, context.Background(), p, script)
+	launch, err := Command(p, []string{"/bin/bash", "-c", script}, p.Workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launch.Release()
+	cmd, closeFiles, err := launch.prepare(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFiles()
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -295,11 +308,15 @@ func BenchmarkSpawn(b *testing.B) {
 				b.Fatal(err)
 			}
 			began := time.Now()
-			cmd := exec.Command(launch.Argv[0], launch.Argv[1:]...)
-			cmd.Env, cmd.Dir = launch.Env, launch.Dir
+			cmd, closeFiles, err := launch.prepare(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)
 			}
+			closeFiles()
+			launch.Release()
 			took[level] = append(took[level], time.Since(began))
 		}
 	}

@@ -24,19 +24,30 @@ func Detect() Report {
 	return r
 }
 
-// Command returns the command unchanged for Off and refuses every other level.
+// Remembered is Detect: nothing here is worth remembering.
+func Remembered(string) Report { return Detect() }
+
+// Command is that of what can be detected.
 func Command(p Profile, argv []string, dir string) (Launch, error) {
+	return Detect().Command(p, argv, dir)
+}
+
+// Command returns the command unchanged for Off and refuses every other level.
+func (r Report) Command(p Profile, argv []string, dir string) (Launch, error) {
 	if err := p.check(); err != nil {
 		return Launch{}, err
 	}
 	if len(argv) == 0 {
 		return Launch{}, errors.New("there is no command to start")
 	}
-	if err := Detect().Of(p.Level).Err(); err != nil {
+	if err := r.Of(p.Level).Err(); err != nil {
 		return Launch{}, err
 	}
-	return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir}, nil
+	return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir, Release: func() {}}, nil
 }
+
+// Confine refuses: there is nothing to build walls with.
+func Confine([]byte) error { return errors.New("sandboxes need Linux") }
 
 // Main refuses: there is nothing to build walls with.
 func Main([]string) int {

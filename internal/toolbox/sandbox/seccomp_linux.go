@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -127,8 +128,19 @@ func filter(network, unixSockets bool) program {
 	return p
 }
 
-// install puts the filter on this thread and on what it becomes. The caller has
-// given up new privileges.
+// bytes is the filter as the kernel has it in memory.
+func (p program) bytes() []byte {
+	var all []byte
+	for _, f := range p {
+		all = binary.NativeEndian.AppendUint16(all, f.Code)
+		all = append(all, f.Jt, f.Jf)
+		all = binary.NativeEndian.AppendUint32(all, f.K)
+	}
+	return all
+}
+
+// install puts the filter on this thread and on what it starts or becomes. The
+// caller has given up new privileges.
 func (p program) install() error {
 	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))

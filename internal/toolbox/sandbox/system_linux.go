@@ -5,6 +5,8 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // systemDirs are the programs and libraries of the machine.
@@ -31,29 +33,27 @@ func systemFiles(network bool) []string {
 // one is cheaper than to mount it: bubblewrap reads the list of mounts each time.
 const maxCopied = 1 << 20
 
-// sortSystemFiles says which of the system's files are there, opened if they are
-// to be copied and by name if they are to be mounted.
-func sortSystemFiles(network bool) (copied []*os.File, mounted []string) {
+// sortSystemFiles says which of the system's files are there, to be copied or to
+// be mounted.
+func sortSystemFiles(network bool) (copied, mounted []string) {
 	for _, path := range systemFiles(network) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil: // not on this system
-		case info.Mode().IsRegular() && info.Size() <= maxCopied:
-			if f, err := os.Open(path); err == nil {
-				copied = append(copied, f)
-			}
-		default:
+		case !info.Mode().IsRegular() || info.Size() > maxCopied:
 			mounted = append(mounted, path)
+		case unix.Access(path, unix.R_OK) == nil:
+			copied = append(copied, path)
 		}
 	}
 	return copied, mounted
 }
 
-// findBwrap looks where the system installs programs. The PATH is not asked: it
+// findProgram looks where the system installs programs. The PATH is not asked: it
 // may lead into a workspace.
-func findBwrap() (string, error) {
+func findProgram(name string) (string, error) {
 	for _, dir := range []string{"/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"} {
-		path := filepath.Join(dir, "bwrap")
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil
 		}

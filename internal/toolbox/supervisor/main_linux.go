@@ -3,10 +3,12 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -32,7 +34,14 @@ const (
 
 // Main is the hidden sub-command: DIR, the socket's name, the linger time in
 // milliseconds. It returns when its work is done.
-func Main(args []string) int {
+func Main(args []string) int { return MainWith(args, nil) }
+
+// MainWith is Main for a program that can build walls around a thread, which
+// spares each walled command the start of another program.
+func MainWith(args []string, confine Confiner) int {
+	// The first thread stands for all of us in /proc: it must not be one of those
+	// that are confined.
+	runtime.LockOSThread()
 	ready := os.NewFile(readyFile, "ready")
 	if len(args) != 3 || filepath.Base(args[1]) != args[1] {
 		fmt.Fprintln(os.Stderr, "stave: this command is for Stave itself")
@@ -40,7 +49,7 @@ func Main(args []string) int {
 	}
 	millis, err := strconv.ParseInt(args[2], 10, 64)
 	if err == nil {
-		err = supervise(args[0], args[1], time.Duration(millis)*time.Millisecond, ready)
+		err = supervise(args[0], args[1], time.Duration(millis)*time.Millisecond, ready, confine)
 	}
 	if err != nil {
 		fmt.Fprintln(ready, err)
@@ -49,7 +58,7 @@ func Main(args []string) int {
 	return 0
 }
 
-func supervise(dir, socket string, linger time.Duration, ready *os.File) error {
+func supervise(dir, socket string, linger time.Duration, ready *os.File, confine Confiner) error {
 	debug.SetMemoryLimit(memoryLimit)
 	// Signals are caught, not ignored: what is ignored would be ignored by every
 	// command we start, what is caught is not.
@@ -64,7 +73,14 @@ func supervise(dir, socket string, linger time.Duration, ready *os.File) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing our memory: %w", err)
 	}
-	s, err := newServer(dir, socket, linger)
+	// Files that were left open to us are nothing for commands.
+	if err := unix.CloseRange(readyFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keeping our files from commands: %w", err)
+	}
+	if err := leaveNoCores(); err != nil {
+		return err
+	}
+	s, err := newServer(dir, socket, linger, confine)
 	if err != nil {
 		return err
 	}
@@ -95,6 +111,20 @@ func supervise(dir, socket string, linger time.Duration, ready *os.File) error {
 			return nil
 		}
 	}
+}
+
+// leaveNoCores keeps commands that crash from filling a workspace with their
+// memory; one that wants to may still ask for it.
+func leaveNoCores() error {
+	var cores unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &cores); err != nil {
+		return fmt.Errorf("reading the limit of core dumps: %w", err)
+	}
+	cores.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &cores); err != nil {
+		return fmt.Errorf("limiting core dumps: %w", err)
+	}
+	return nil
 }
 
 // farewell lets clients hear what was said to them.

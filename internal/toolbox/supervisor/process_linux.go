@@ -28,10 +28,13 @@ type process struct {
 	*os.Process
 	family *family
 	output *os.File
+	held   []*os.File    // under a shared lock each
 	exited chan struct{} // closed when the leader is dead; it is not reaped yet
 	told   chan struct{} // closed when the command is cancelled
 	tell   sync.Once
 	mark   string
+	// wrapped leaders are asked for nothing: they would kill the command.
+	wrapped bool
 
 	deadline  time.Time
 	killAt    time.Time // when patience with a command told to end is over
@@ -44,7 +47,21 @@ type process struct {
 
 // launch starts a command. Standard output and error share one pipe: only so is
 // their order the one they were written in.
-func launch(s Spec, mark string, f *family) (*process, error) {
+func launch(s Spec, mark string, f *family) (_ *process, err error) {
+	passed, err := openAll(s.Files)
+	defer closeAll(passed)
+	if err != nil {
+		return nil, err
+	}
+	held, err := hold(s.Hold)
+	defer func() {
+		if err != nil {
+			closeAll(held)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -55,25 +72,32 @@ func launch(s Spec, mark string, f *family) (*process, error) {
 		return nil, err
 	}
 	defer w.Close()
-	child, err := f.bear(mark, func() (*os.Process, error) {
-		return os.StartProcess(s.Argv[0], s.Argv, &os.ProcAttr{
-			Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: []*os.File{null, w, w},
-			Sys: &syscall.SysProcAttr{Setsid: s.Session, Setpgid: !s.Session},
-		})
-	})
-	if err != nil {
+	p := &process{
+		family: f, output: r, held: held, mark: mark, wrapped: s.Wrapped, deadline: s.Deadline,
+		exited: make(chan struct{}), told: make(chan struct{}),
+	}
+	argv, walls := s.Argv, []byte(nil)
+	if len(s.Walls) > 0 && f.confine != nil {
+		argv, walls = s.Inner, s.Walls
+	}
+	attr := &os.ProcAttr{
+		Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: append([]*os.File{null, w, w}, passed...),
+		Sys: &syscall.SysProcAttr{Setsid: s.Session, Setpgid: !s.Session},
+	}
+	if err := f.onThread(walls, p.exited, func() (err error) {
+		p.Process, err = f.bear(mark, func() (*os.Process, error) { return os.StartProcess(argv[0], argv, attr) })
+		return err
+	}); err != nil {
 		r.Close()
 		return nil, err
 	}
-	return &process{
-		Process: child, family: f, output: r, mark: mark, deadline: s.Deadline,
-		exited: make(chan struct{}), told: make(chan struct{}),
-	}, nil
+	return p, nil
 }
 
 // attend feeds the output to sink until the command and all it started are dead.
 func (p *process) attend(sink func([]byte)) (Ending, error) {
 	defer p.output.Close()
+	defer closeAll(p.held) // last of all: nothing of the command is left then
 	go p.watch()
 	readErr := p.pump(sink)
 	p.awaitExit()
@@ -211,7 +235,9 @@ func (p *process) step() progress {
 // signal reaches the group and those that left it. The leader is not reaped
 // before the last signal, so its number cannot name a stranger's group.
 func (p *process) signal(s syscall.Signal) {
-	syscall.Kill(-p.Pid, s) // an empty group is what we want
+	if !p.wrapped || s == syscall.SIGKILL {
+		syscall.Kill(-p.Pid, s) // an empty group is what we want
+	}
 	signalMarked(p.mark, p.Pid, s)
 }
 

@@ -34,14 +34,14 @@ type server struct {
 	running sync.WaitGroup
 }
 
-func newServer(dir, socket string, linger time.Duration) (*server, error) {
+func newServer(dir, socket string, linger time.Duration, confine Confiner) (*server, error) {
 	ticks, _, err := processInfo(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
 	s := &server{
 		dir: dir, socket: socket, linger: linger, boot: bootID(), self: proof{os.Getpid(), ticks},
-		family: &family{leaders: map[int]string{}}, tasks: map[string]*task{}, leave: make(chan struct{}),
+		family: newFamily(confine), tasks: map[string]*task{}, leave: make(chan struct{}),
 	}
 	s.timer = time.AfterFunc(firstPatience, s.expire)
 	return s, nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -80,12 +81,28 @@ func signalSurely(pid int, mark string, s unix.Signal) bool {
 // asked the kernel for them: so none can hide, whatever it does to its
 // environment, group or session.
 type family struct {
+	confine Confiner      // may be nil
+	starts  chan<- func() // run on the thread that starts commands
+
 	mu      sync.Mutex
 	leaders map[int]string // marks of the commands we started, until they are reaped
 }
 
-// bear starts a leader. Nobody looks at our children meanwhile, who would take
-// it for an orphan.
+func newFamily(confine Confiner) *family {
+	starts := make(chan func())
+	go func() {
+		// A child may have asked to die with the thread that started it, so that
+		// one lives as long as we do.
+		runtime.LockOSThread()
+		for start := range starts {
+			start()
+		}
+	}()
+	return &family{confine: confine, starts: starts, leaders: map[int]string{}}
+}
+
+// bear starts a leader, on this thread. Nobody looks at our children meanwhile,
+// who would take it for an orphan.
 func (f *family) bear(mark string, start func() (*os.Process, error)) (*os.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,6 +111,29 @@ func (f *family) bear(mark string, start func() (*os.Process, error)) (*os.Proce
 		f.leaders[child.Pid] = mark
 	}
 	return child, err
+}
+
+// onThread runs a start on the thread for it or, if there are walls, on a fresh
+// one that builds them around itself first: what it starts inherits them. That
+// thread is gone with the channel's end and runs nothing else before.
+func (f *family) onThread(walls []byte, end <-chan struct{}, start func() error) error {
+	result := make(chan error, 1)
+	if len(walls) == 0 {
+		f.starts <- func() { result <- start() }
+		return <-result
+	}
+	go func() {
+		runtime.LockOSThread() // and never unlocked, so the thread ends with this function
+		err := f.confine(walls)
+		if err == nil {
+			err = start()
+		}
+		result <- err
+		if err == nil {
+			<-end
+		}
+	}()
+	return <-result
 }
 
 // bury reaps a dead leader.

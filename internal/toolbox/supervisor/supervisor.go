@@ -7,6 +7,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -29,6 +30,7 @@ const (
 
 	maxID       = 256
 	maxArgs     = 4096
+	maxFiles    = 512
 	maxCommands = 256
 	maxClients  = 512
 )
@@ -54,9 +56,32 @@ type Spec struct {
 	Env      []string  `json:"env"` // all of it
 	Deadline time.Time `json:"deadline"`
 	Session  bool      `json:"session,omitempty"` // a session of its own, not only a group
+	// Files are open for the program, from number 3 on.
+	Files []File `json:"files,omitempty"`
+	// Hold are files that stay under a shared lock while the command lives.
+	Hold []string `json:"hold,omitempty"`
+	// Wrapped says that the program only stands around a command that leaves its
+	// process group, and that a request to end is for the command alone.
+	Wrapped bool `json:"wrapped,omitempty"`
+	// Walls are for the supervisor's Confiner: if it has one, Inner is started
+	// behind them instead of Argv, which would build the same walls by itself.
+	Walls json.RawMessage `json:"walls,omitempty"`
+	Inner []string        `json:"inner,omitempty"`
 	// Collect lists ended commands to forget meanwhile, as Client.Collect would.
 	Collect []string `json:"collect,omitempty"`
 }
+
+// File is one that a program finds open: that of the system at Path, or a small
+// one that holds Data.
+type File struct {
+	Path string `json:"path,omitempty"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// Confiner builds walls around the thread it is called on, for all that is
+// started there from then on. The thread starts one command and is never used
+// again.
+type Confiner func(walls []byte) error
 
 // Ending is how a command came to its end.
 type Ending struct {
@@ -124,7 +149,13 @@ func (s Spec) check() error {
 	if len(s.Env) > maxArgs {
 		return fmt.Errorf("command %s has more than %d variables", s.ID, maxArgs)
 	}
-	for _, list := range [][]string{s.Argv, s.Env, {s.Dir}} {
+	if len(s.Walls) > 0 && (len(s.Inner) == 0 || len(s.Inner) > maxArgs || !filepath.IsAbs(s.Inner[0])) {
+		return fmt.Errorf("command %s needs the absolute path of the program behind its walls", s.ID)
+	}
+	if max(len(s.Files), len(s.Hold)) > maxFiles {
+		return fmt.Errorf("command %s has more than %d files", s.ID, maxFiles)
+	}
+	for _, list := range [][]string{s.Argv, s.Inner, s.Env, {s.Dir}} {
 		for _, v := range list {
 			if strings.ContainsRune(v, 0) {
 				return fmt.Errorf("command %s contains a NUL character", s.ID)

@@ -49,6 +49,9 @@ func Main([]string) int {
 	return 1
 }
 
+// MainWith refuses.
+func MainWith(args []string, _ Confiner) int { return Main(args) }
+
 // BootTime is unknown here.
 func BootTime() (time.Time, error) { return time.Time{}, ErrUnsupported }
 
