@@ -46,6 +46,9 @@ type actor struct {
 	waiters     []chan<- error // told when nothing is due or running
 	drained     chan<- error   // told when nothing is running
 	transcripts map[world.Path]*world.Transcript
+	// survivors are runs that outlived the process before us, until they are taken
+	// up or abandoned.
+	survivors map[world.Path]tool.RunTool
 	// awaiting are told when something became of an agent.
 	awaiting map[world.Path][]chan struct{}
 	// checkpointed is the turn before whose first effect the workspace was kept.
@@ -149,6 +152,7 @@ func (a *actor) recover(headless bool) error {
 	if err := a.recordLoss(headless); err != nil {
 		return err
 	}
+	a.abandon()
 	a.reconcileAll()
 	return nil
 }
@@ -162,6 +166,7 @@ func (a *actor) recordLoss(headless bool) error {
 	if !ok {
 		return nil
 	}
+	a.survivors = map[world.Path]tool.RunTool{}
 	if _, err := a.write(a.e.ctx, m); err != nil {
 		return err
 	}
@@ -180,8 +185,25 @@ func (a *actor) orTakeUp(lost world.Message) world.Message {
 	run, isRun := j.Work.(tool.RunTool)
 	if ok && isRun && a.e.opt.Survived != nil && a.e.opt.Survived(run.Call, run.Attempt, time.UnixMilli(a.world.Since(lost.Path))) {
 		lost.Command = tool.Reattach{}
+		a.survivors[lost.Path] = run
 	}
 	return lost
+}
+
+// abandon ends the runs that outlived us and that nobody wants any more: what was
+// told right after the restart ended their calls before they were taken up.
+func (a *actor) abandon() {
+	for p, run := range a.survivors {
+		if due, ok := a.world.JobAt(p); ok {
+			if still, isRun := due.Work.(tool.RunTool); isRun && still.Call.CallID == run.Call.CallID {
+				continue
+			}
+		}
+		if a.e.opt.Abandoned != nil {
+			a.e.jobs.Go(func() { a.e.opt.Abandoned(run.Call, run.Attempt) })
+		}
+	}
+	a.survivors = nil
 }
 
 // handle answers one message.
@@ -196,6 +218,7 @@ func (a *actor) handle(ctx context.Context, m world.Message) ([]runelog.Rune, er
 			return nil, err
 		}
 		defer a.reconcileAll()
+		defer a.abandon()
 	}
 	change, err := a.write(ctx, m)
 	if err != nil {
@@ -213,7 +236,7 @@ type written struct {
 
 // write steps the world and makes the change durable before it is the present.
 func (a *actor) write(ctx context.Context, m world.Message) (written, error) {
-	m.Log = a.log
+	m.Log, m.Command = a.log, a.e.scrub(m.Command)
 	if m.AtMs == 0 {
 		m.AtMs = a.e.nowMs()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stave/internal/machine/agent"
 	"stave/internal/model"
@@ -27,6 +28,9 @@ func (g agents) Spawn(ctx context.Context, s toolbox.AgentSpec) (string, error) 
 		}
 		parent := a.world.Agent(g.v.t.job.Path)
 		tools, err := a.e.subset(parent.Tools, s.Tools)
+		if err == nil {
+			err = a.e.mayUse(s.Model, parent.Model)
+		}
 		if err != nil {
 			return err
 		}
@@ -41,6 +45,21 @@ func (g agents) Spawn(ctx context.Context, s toolbox.AgentSpec) (string, error) 
 		}}})
 		return err
 	})
+}
+
+// mayUse holds that an agent chooses only among models a person has set up: a
+// script is a file, which is not for it to name.
+func (e *Engine) mayUse(name, parents string) error {
+	if name == "" || name == parents {
+		return nil
+	}
+	if strings.Contains(name, ":") {
+		return fmt.Errorf("there is no model called %s for an agent; leave it out to use your own", name)
+	}
+	if _, err := e.opt.Provider(e.ctx, name); err != nil {
+		return fmt.Errorf("there is no model called %s for an agent; leave it out to use your own", name)
+	}
+	return nil
 }
 
 // subset returns the tools an agent gets: those asked for, if its parent has them.

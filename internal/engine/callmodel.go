@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"stave/internal/machine"
+	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
 	"stave/internal/model"
+	"stave/internal/policy"
 	"stave/internal/toolbox"
 	"stave/internal/world"
 )
@@ -34,9 +37,7 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 	}
 	who := a.world.Agent(j.Path)
 	e, may := a.e, a.e.allowed(who.Tools)
-	if a.world.Session().Config.Network {
-		may = reachingOut(may)
-	}
+	may = traitsIn(a.world.Session().Config, may)
 	req := model.Request{
 		Model: who.Model, System: who.System, Messages: transcript.Messages(),
 		Tools: toolSpecs(may), Attempt: w.Attempt, CacheKey: a.log + "/" + who.ID,
@@ -82,15 +83,8 @@ func (e *Engine) answer(ctx context.Context, t teller, p model.Provider, r model
 func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req model.Request) (model.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := time.AfterFunc(e.opt.StreamIdle, func() {
-		cancel(&model.Error{Kind: model.ErrTimeout, Message: "the model went silent", Retryable: true})
-	})
-	defer idle.Stop()
 	deltas := &gatherer{tell: func(c machine.Command) error { return t.do(ctx, c) }}
-	answer, err := model.Assemble(e.cleaned(p.Stream(ctx, req)), model.Limits{}, func(d model.Delta) error {
-		idle.Reset(e.opt.StreamIdle)
-		return deltas.add(d)
-	})
+	answer, err := model.Assemble(e.cleaned(e.lively(p.Stream(ctx, req), cancel)), model.Limits{}, deltas.add)
 	if flushed := deltas.close(); err == nil {
 		err = flushed
 	}
@@ -98,6 +92,22 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 		err = cause
 	}
 	return answer, err
+}
+
+// lively ends a stream that falls silent.
+func (e *Engine) lively(events iter.Seq2[model.Event, error], cancel context.CancelCauseFunc) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		idle := time.AfterFunc(e.opt.StreamIdle, func() {
+			cancel(&model.Error{Kind: model.ErrTimeout, Message: "the model went silent", Retryable: true})
+		})
+		defer idle.Stop()
+		for ev, err := range events {
+			idle.Reset(e.opt.StreamIdle)
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
 }
 
 // fail reports a failed attempt, unless the turn is not interested any more.
@@ -151,13 +161,24 @@ func (e *Engine) allowed(names []string) []toolbox.Tool {
 	return slices.DeleteFunc(slices.Clone(all), func(t toolbox.Tool) bool { return !slices.Contains(names, t.Name) })
 }
 
-// reachingOut gives commands that may use the network the traits that brings.
-func reachingOut(tools []toolbox.Tool) []toolbox.Tool {
+// traitsIn adds what tools touch in this conversation: commands that can reach the
+// network can send data out, and in a workspace that nobody trusts whatever is
+// read was written by others. Who takes the walls away has decided about the
+// latter: else no second command could run without a person.
+func traitsIn(c session.Config, tools []toolbox.Tool) []toolbox.Tool {
+	walls := c.Sandbox != "off"
+	reaches := c.Network || !walls
 	tools = slices.Clone(tools)
 	for i, t := range tools {
-		if t.Workspace && t.Safety == toolbox.SideEffect {
-			tools[i].Traits = append(slices.Clone(t.Traits), tool.Untrusted, tool.External)
+		traits := slices.Clone(t.Traits)
+		if reaches && t.Workspace && t.Safety == toolbox.SideEffect && t.Name == policy.ShellTool {
+			traits = append(traits, tool.External)
 		}
+		if !c.Trusted && walls && slices.Contains(traits, tool.Private) {
+			traits = append(traits, tool.Untrusted)
+		}
+		slices.Sort(traits)
+		tools[i].Traits = slices.Compact(traits)
 	}
 	return tools
 }
@@ -181,7 +202,7 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 		switch {
 		case err != nil:
 			p.Invalid = "the arguments are not usable: " + err.Error()
-			args = unreadable(c.Args)
+			args = unreadable(e.clean(c.Args))
 		case e.opt.Secrets != nil && e.opt.Secrets.Contains(c.Args):
 			p.Invalid = "the arguments hold a secret that must not be passed on"
 			args = unreadable(e.clean(c.Args))
@@ -189,7 +210,10 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 			p.Invalid = "there is no tool called " + c.Name
 		default:
 			t := may[at]
-			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, t.Traits
+			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, slices.Clone(t.Traits)
+			if t.Touches != nil {
+				p.Traits = append(p.Traits, t.Touches(args)...)
+			}
 			if err := t.Check(args); err != nil {
 				p.Invalid = "the arguments do not fit: " + err.Error()
 			}

@@ -42,7 +42,12 @@ func (e *Engine) compact(ctx context.Context, t teller, p model.Provider, r mode
 	if err := t.reserve(ctx, &summarise); err != nil {
 		return r, err
 	}
-	answer, err := model.Assemble(e.cleaned(p.Stream(ctx, summarise)), model.Limits{}, func(model.Delta) error { return nil })
+	live, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answer, err := model.Assemble(e.cleaned(e.lively(p.Stream(live, summarise), cancel)), model.Limits{}, func(model.Delta) error { return nil })
+	if cause := context.Cause(live); err != nil && cause != nil {
+		err = cause
+	}
 	if err != nil {
 		return r, err
 	}

@@ -19,6 +19,7 @@ const maxTitle = 72
 // Begin is what a new conversation starts from.
 type Begin struct {
 	Text     string // the first message, may be empty
+	Images   []model.Image
 	Config   session.Config
 	Headless bool
 	By       string
@@ -30,7 +31,7 @@ func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
 	log := e.opt.NewID("conv")
 	c := session.Created{ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config}
 	if b.Text != "" {
-		c.First = &session.First{Say: session.Say{Text: b.Text, Headless: b.Headless}, By: b.By}
+		c.First = &session.First{Say: session.Say{Text: b.Text, Headless: b.Headless, Images: b.Images}, By: b.By}
 	}
 	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: c}})
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	DefaultMaxLive       = 256
 	DefaultSnapshotEvery = 10_000
 	DefaultModelLimit    = 30 * time.Minute // one model call
-	DefaultStreamIdle    = 3 * time.Minute  // between two events of a stream
+	DefaultStreamIdle    = 10 * time.Minute // between two events of a stream; a long call is one event
 	DefaultToolLimit     = 31 * time.Minute // one tool run, beyond the tool's own limit
 )
 
@@ -47,6 +47,8 @@ type Options struct {
 	// again; nil for never. Settled is told once the result of a run is durable.
 	Survived func(c tool.Call, attempt int, since time.Time) bool
 	Settled  func(c tool.Call, attempt int)
+	// Abandoned ends a run that survived and whose call has ended meanwhile.
+	Abandoned func(c tool.Call, attempt int)
 	// Secrets never reach the log; nil knows none.
 	Secrets *secret.Set
 	// Hooks are asked about calls and told of results; nil for none.

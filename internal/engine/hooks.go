@@ -27,7 +27,7 @@ type Hooks interface {
 }
 
 // checkpointPatience is how long a call waits for the workspace to be kept.
-const checkpointPatience = 3 * time.Second
+const checkpointPatience = 20 * time.Second
 
 // lookup finds a tool by its exact name.
 func (e *Engine) lookup(name string) (toolbox.Tool, bool) {
@@ -120,7 +120,7 @@ func (e *Engine) keepCheckpoint(ctx context.Context, t teller, known toolbox.Too
 	defer cancel()
 	kept, err := e.opt.Checkpoints.Keep(patient, dir)
 	if err != nil {
-		return
+		kept = session.Checkpointed{Missed: err.Error()} // on record, so that nobody relies on it
 	}
 	kept.Turn = id
 	_ = t.a.do(ctx, func(a *actor) error {

@@ -66,13 +66,15 @@ func (e *Engine) verdict(out toolbox.Output, err error) machine.Command {
 
 // callEnv is what a running call may touch.
 type callEnv struct {
-	e     *Engine
-	t     teller
-	ctx   context.Context
-	dir   string
-	work  tool.RunTool
-	temps []string
-	seen  *secret.Stream // of the output that people watch
+	e      *Engine
+	t      teller
+	ctx    context.Context
+	dir    string
+	work   tool.RunTool
+	temps  []string
+	seen   *secret.Stream // of the output that people watch
+	raw    int64          // bytes of it so far
+	unsaid int64          // of those, how many no report stands for yet
 }
 
 // shown is what of a piece of output people may see now. What is held back at the
@@ -91,7 +93,6 @@ func (v *callEnv) Dir() string             { return v.dir }
 func (v *callEnv) Attempt() int            { return v.work.Attempt }
 func (v *callEnv) Plain() bool             { return v.work.Plain }
 func (v *callEnv) Again() bool             { return v.work.Again }
-func (v *callEnv) Streamed() int64         { return v.work.Streamed }
 func (v *callEnv) CallID() string          { return v.work.Call.CallID }
 func (v *callEnv) Intent() json.RawMessage { return v.work.Intent }
 
@@ -104,9 +105,19 @@ func (v *callEnv) Declare(ctx context.Context, intent any) error {
 }
 
 func (v *callEnv) Progress(stream, chunk string) {
-	// Output that nobody hears any more is no reason to stop: ctx says that.
+	// What people saw before a crash is led past the search for secrets once more,
+	// so that one that lies across that place is found.
+	if old := min(v.work.Streamed-v.raw, int64(len(chunk))); old > 0 {
+		v.shown(chunk[:old])
+		v.raw += old
+		chunk = chunk[old:]
+	}
+	v.raw += int64(len(chunk))
+	v.unsaid += int64(len(chunk))
 	if chunk = v.shown(strings.ToValidUTF8(chunk, "\uFFFD")); chunk != "" {
-		_ = v.t.do(v.ctx, tool.Report{Stream: stream, Chunk: chunk})
+		// Output that nobody hears any more is no reason to stop: ctx says that.
+		_ = v.t.do(v.ctx, tool.Report{Stream: stream, Chunk: chunk, Bytes: v.unsaid})
+		v.unsaid = 0
 	}
 }
 

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"encoding/json"
 	"io"
 	"iter"
+	"reflect"
 
+	"stave/internal/machine"
 	"stave/internal/model"
 	"stave/internal/secret"
 )
@@ -93,4 +96,72 @@ func (c *cleanReader) Read(p []byte) (int, error) {
 	n := copy(p, c.ready)
 	c.ready = c.ready[n:]
 	return n, nil
+}
+
+// scrub takes secrets out of whatever a command carries. It is the last door
+// before the log: all that is recorded comes in by a command.
+func (e *Engine) scrub(c machine.Command) machine.Command {
+	if e.opt.Secrets == nil || !e.holdsSecret(reflect.ValueOf(c)) {
+		return c
+	}
+	return e.scrubbed(reflect.ValueOf(c)).Interface()
+}
+
+var rawJSON = reflect.TypeFor[json.RawMessage]()
+
+func (e *Engine) holdsSecret(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return e.opt.Secrets.Contains(v.String())
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return v.Type() == rawJSON && e.opt.Secrets.Contains(string(v.Bytes()))
+		}
+		for i := range v.Len() {
+			if e.holdsSecret(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && e.holdsSecret(v.Field(i)) {
+				return true
+			}
+		}
+	case reflect.Pointer:
+		return !v.IsNil() && e.holdsSecret(v.Elem())
+	}
+	return false
+}
+
+// scrubbed returns a copy without secrets; what the value shares with others is
+// not touched.
+func (e *Engine) scrubbed(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	switch v.Kind() {
+	case reflect.String:
+		out.SetString(e.clean(v.String()))
+	case reflect.Slice:
+		if v.Type() == rawJSON {
+			out.SetBytes([]byte(e.clean(string(v.Bytes()))))
+		} else if v.Type().Elem().Kind() != reflect.Uint8 && !v.IsNil() {
+			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				out.Index(i).Set(e.scrubbed(v.Index(i)))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				out.Field(i).Set(e.scrubbed(v.Field(i)))
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			out.Set(reflect.New(v.Type().Elem()))
+			out.Elem().Set(e.scrubbed(v.Elem()))
+		}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,6 +47,49 @@ func expand(s Server, base map[string]string, lookup func(string) (string, bool)
 		env = append(env, k+"="+all[k])
 	}
 	return env, headers, secrets, nil
+}
+
+// secretName finds names of variables and headers whose values are secrets.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth|cred|cookie|session`)
+
+// Secrets are the values in variables and headers that must not be seen: what was
+// filled in from elsewhere, and what stands under a name that says so. Other
+// values are left alone: a path or a word would be hidden wherever it occurs.
+func (c Config) Secrets(lookup func(name string) (string, bool)) []string {
+	var all []string
+	for _, s := range c.Servers {
+		for _, values := range []map[string]string{s.Env, s.Headers, {"oauth_client_secret": s.ClientSecret}} {
+			for name, text := range values {
+				all = append(all, secretsIn(name, text, lookup)...)
+			}
+		}
+	}
+	return all
+}
+
+// secretsIn are the secrets of one value. What cannot be filled in is none: the
+// server will not start with it.
+func secretsIn(name, text string, lookup func(string) (string, bool)) []string {
+	var found []string
+	whole, err := fill(text, func(name string) (string, bool) {
+		if lookup == nil {
+			return "", false
+		}
+		v, ok := lookup(name)
+		if ok {
+			found = append(found, v)
+		}
+		return v, ok
+	})
+	if err != nil || !secretName.MatchString(name) {
+		return found
+	}
+	found = append(found, whole)
+	// A scheme in front is no secret, what follows is.
+	if _, token, ok := strings.Cut(whole, " "); ok {
+		found = append(found, token)
+	}
+	return found
 }
 
 // fill replaces every ${NAME}. Nothing else is special: no command runs, and

@@ -11,49 +11,49 @@ import (
 // Prompt is a template a server offers. Only a person may ask for one: what it
 // gives back is untrusted content.
 type Prompt struct {
-	Server      string
-	Name        string
-	Title       string
-	Description string
-	Arguments   []PromptArgument
+	Server      string           `json:"server"`
+	Name        string           `json:"name"`
+	Title       string           `json:"title,omitzero"`
+	Description string           `json:"description,omitzero"`
+	Arguments   []PromptArgument `json:"arguments,omitzero"`
 }
 
 // PromptArgument is one value a prompt wants.
 type PromptArgument struct {
-	Name        string
-	Description string
-	Required    bool
+	Name        string `json:"name"`
+	Description string `json:"description,omitzero"`
+	Required    bool   `json:"required,omitzero"`
 }
 
 // PromptText is a prompt that was filled in.
 type PromptText struct {
-	Description string
-	Messages    []PromptMessage
+	Description string          `json:"description,omitzero"`
+	Messages    []PromptMessage `json:"messages"`
 }
 
 // PromptMessage is one message of a prompt, as text.
 type PromptMessage struct {
-	Role string
-	Text string
+	Role string `json:"role"`
+	Text string `json:"text"`
 }
 
 // Resource is something a server lets us read. A template has a URI with places
 // to fill in.
 type Resource struct {
-	Server      string
-	URI         string
-	Name        string
-	Description string
-	MIMEType    string
-	Template    bool
+	Server      string `json:"server"`
+	URI         string `json:"uri"`
+	Name        string `json:"name,omitzero"`
+	Description string `json:"description,omitzero"`
+	MIMEType    string `json:"mime_type,omitzero"`
+	Template    bool   `json:"template,omitzero"`
 }
 
 // ResourceContent is a part of a resource: text or bytes.
 type ResourceContent struct {
-	URI      string
-	MIMEType string
-	Text     string
-	Bytes    []byte
+	URI      string `json:"uri"`
+	MIMEType string `json:"mime_type,omitzero"`
+	Text     string `json:"text,omitzero"`
+	Bytes    []byte `json:"bytes,omitzero"`
 }
 
 const (

@@ -105,7 +105,7 @@ func TestSignIn(t *testing.T) {
 	// server, comes by PKCE, is kept for the next program, and is never shown.
 	g := newGuarded(t)
 	opened := 0
-	tokens, pins := &memoryTokens{}, &MemoryPins{}
+	tokens, pins := NewFileTokens(t.TempDir()), &MemoryPins{}
 	c := Config{Servers: map[string]Server{"safe": {URL: g.web.URL + "/mcp"}}}
 	s := open1(t, c, Options{Tokens: tokens, Pins: pins, OpenURL: func(ctx context.Context, server, page string) error {
 		opened++

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -81,7 +80,10 @@ func (p *FilePins) Save(server string, pin Pin) error {
 	if err != nil {
 		return fmt.Errorf("writing pins: %w", err)
 	}
-	return replaceFile(p.file, append(text, '\n'))
+	if err := replaceFile(p.file, append(text, '\n')); err != nil {
+		return fmt.Errorf("writing pins: %w", err)
+	}
+	return nil
 }
 
 func (p *FilePins) read() (pinFile, error) {
@@ -112,34 +114,6 @@ func (p *FilePins) read() (pinFile, error) {
 		all.Servers = make(map[string]Pin)
 	}
 	return all, nil
-}
-
-// replaceFile writes a private file so that a crash leaves the old or the new one.
-func replaceFile(name string, text []byte) error {
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("writing pins: %w", err)
-	}
-	f, err := os.CreateTemp(dir, ".pins-*") // made with mode 0600
-	if err != nil {
-		return fmt.Errorf("writing pins: %w", err)
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("writing pins: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("writing pins: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("writing pins: %w", err)
-	}
-	return nil
 }
 
 // MemoryPins keeps pins as long as the program runs.

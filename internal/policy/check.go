@@ -28,7 +28,8 @@ const projectPrefix = "project/"
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 var reserved = []string{
-	readsRule, readOnlyRule, yoloRule, allowlistRule, rememberedRule, guardRule, taintRule, destructiveRule, HeadlessRule, "rule:" + unreadableID,
+	readsRule, readOnlyRule, yoloRule, allowlistRule, rememberedRule, guardRule, taintRule, destructiveRule,
+	protectedRule, repeatsRule, HeadlessRule, "rule:" + unreadableID,
 }
 
 // problems says everything that is wrong with a rule, each with what to write.
@@ -59,6 +60,9 @@ func (r Rule) problems() []string {
 		bad(badPattern(pattern), "the pattern %q of %s is no glob; check its brackets and braces", shorten(pattern), shorten(name))
 		bad(r.Decision == tool.Allow && isPathField(name) && leadsOut(pattern),
 			"the pattern %q of %s leads out of the workspace; write one relative to its top", shorten(pattern), shorten(name))
+		_, good := readAddressPattern(pattern)
+		bad(r.Decision == tool.Allow && isAddressField(name) && !good,
+			"the pattern %q of %s is no address; write https://host/path, with *.host for all hosts below one and globs in the path only", shorten(pattern), shorten(name))
 	}
 	return list
 }

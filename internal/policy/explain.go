@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 
 	"stave/internal/machine/tool"
@@ -36,6 +37,8 @@ var stations = []struct {
 	{"guards", (*gate).guards},
 	{"taint", (*gate).taint},
 	{"destructive", (*gate).destructive},
+	{"protected", (*gate).protected},
+	{"repeats", (*gate).repeats},
 	{"headless", (*gate).headless},
 }
 
@@ -65,11 +68,13 @@ func (g *gate) filter() tool.Verdict {
 	return tool.Verdict{}
 }
 
+// mode does not go ahead with what sends something out of a read-only
+// conversation: it changes nothing, but it is not what such a person expects.
 func (g *gate) mode() tool.Verdict {
 	switch {
-	case g.call.Safety == readOnly:
+	case g.call.Safety == readOnly && !g.has(tool.External):
 		return tool.Verdict{Answer: tool.Allow, By: readsRule}
-	case g.Mode == ModeYolo:
+	case g.Mode == ModeYolo && !g.ReadOnly:
 		return tool.Verdict{Answer: tool.Allow, By: yoloRule}
 	case g.Mode == ModeAllowlist:
 		return tool.Verdict{Answer: tool.Refuse, By: allowlistRule, Reason: "no rule allows this call, and this conversation runs only what a rule allows"}
@@ -78,7 +83,15 @@ func (g *gate) mode() tool.Verdict {
 	}
 }
 
-func (g *gate) ordinary() string { return g.call.Tool + " can change things outside the conversation" }
+// ordinary is why a call is asked about that has nothing special to it.
+func (g *gate) ordinary() string {
+	if g.call.Safety == readOnly {
+		return g.call.Tool + " sends what it asks for out of the conversation"
+	}
+	return g.call.Tool + " can change things outside the conversation"
+}
+
+func (g *gate) has(trait string) bool { return slices.Contains(g.call.Traits, trait) }
 
 // rules lets an allow rule answer in place of the mode. An ask rule never turns a
 // refusal into a question, so that more rules of that kind never allow more.
@@ -127,8 +140,8 @@ func (g *gate) guards() tool.Verdict {
 // whatever can send data out needs a person, in every mode. A call that reads
 // private data and sends in one go counts as well.
 func (g *gate) taint() tool.Verdict {
-	private := g.Taint.Private || slices.Contains(g.call.Traits, tool.Private)
-	if !g.Taint.Untrusted || !private || !slices.Contains(g.call.Traits, tool.External) {
+	private := g.Taint.Private || g.has(tool.Private)
+	if !g.Taint.Untrusted || !private || !g.has(tool.External) {
 		return tool.Verdict{}
 	}
 	return g.ask("it can send data out, and this conversation has read private data and text that others wrote (" + taintRule + ")")
@@ -137,10 +150,27 @@ func (g *gate) taint() tool.Verdict {
 // destructive wants a person for what cannot be undone, also in yolo, unless a
 // rule or a person named exactly this.
 func (g *gate) destructive() tool.Verdict {
-	if g.explicit || !slices.Contains(g.call.Traits, tool.Destructive) {
+	if g.explicit || !g.has(tool.Destructive) {
 		return tool.Verdict{}
 	}
 	return g.ask("what it does cannot be undone (" + destructiveRule + ")")
+}
+
+// protected wants a person for what makes other programs run something later. No
+// rule speaks for it: who wrote one for files did not think of these.
+func (g *gate) protected() tool.Verdict {
+	if !g.has(tool.Protected) || slices.ContainsFunc(g.Remembered, func(m Memory) bool { return m.names(g.call) }) {
+		return tool.Verdict{}
+	}
+	return g.ask("it changes files that make other programs run something later, outside every wall (" + protectedRule + ")")
+}
+
+// repeats wants a person when the model goes round in circles, also by reading.
+func (g *gate) repeats() tool.Verdict {
+	if g.Repeats < maxRepeats {
+		return tool.Verdict{}
+	}
+	return g.ask(fmt.Sprintf("this very call was made %d times in a row (%s)", g.Repeats, repeatsRule))
 }
 
 // headless turns every question into a refusal: nobody will answer it.

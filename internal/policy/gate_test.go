@@ -181,6 +181,7 @@ func TestRemember(t *testing.T) {
 		{call("server__tool", "{}", ""), []string{"once", "call"}},
 		{call("Fetch", "{}", "", tool.External), []string{"once", "call"}},
 		{call("Drop", "{}", "", tool.Destructive), []string{"once", "call"}},
+		{call("Write", "{}", "", tool.Protected), []string{"once", "call"}},
 	} {
 		if d := cmp.Diff(c.scopes, Scopes(c.call)); d != "" {
 			t.Errorf("%s: %s", c.call.Tool, d)
@@ -233,9 +234,9 @@ func TestMemoryReach(t *testing.T) {
 
 // TestExplain shows the order of the gate and that the last step is the verdict.
 func TestExplain(t *testing.T) {
-	names := []string{"read-only", "mode", "rules", "remembered", "guards", "taint", "destructive", "headless"}
-	c := call("Send", "{}", "side_effect", tool.External, tool.Destructive)
-	p := Posture{Mode: ModeAsk, Headless: true, Taint: Taint{true, true}, Remembered: []Memory{{"Send", ScopeCall, c.Digest}}}
+	names := []string{"read-only", "mode", "rules", "remembered", "guards", "taint", "destructive", "protected", "repeats", "headless"}
+	c := call("Send", "{}", "side_effect", tool.External, tool.Destructive, tool.Protected)
+	p := Posture{Mode: ModeAsk, Headless: true, Taint: Taint{true, true}, Repeats: 5, Remembered: []Memory{{"Send", ScopeCall, c.Digest}}}
 	var got []string
 	steps := Explain(p, c)
 	for _, s := range steps {
@@ -248,7 +249,7 @@ func TestExplain(t *testing.T) {
 	for _, s := range steps {
 		said[s.Name] = s.Said.Answer
 	}
-	want := map[string]tool.Answer{"read-only": "", "mode": tool.Ask, "rules": "", "remembered": tool.Allow, "guards": "", "taint": tool.Ask, "destructive": "", "headless": tool.Refuse}
+	want := map[string]tool.Answer{"read-only": "", "mode": tool.Ask, "rules": "", "remembered": tool.Allow, "guards": "", "taint": tool.Ask, "destructive": "", "protected": "", "repeats": tool.Ask, "headless": tool.Refuse}
 	if d := cmp.Diff(want, said); d != "" {
 		t.Error(d)
 	}

@@ -52,6 +52,10 @@ func (p *Problem) Error() string {
 //	    decision: deny
 //	    reason: secrets stay where they are
 //	    args: {path: "**/.env"}
+//	  - id: manual
+//	    tool: Fetch
+//	    decision: allow
+//	    args: {url: "https://example.org/manual/**"}
 func Load(file string, b []byte) (Rules, error) {
 	l := &loader{file: file}
 	top := &yaml.Node{Line: 1, Column: 1}

@@ -82,6 +82,7 @@ func TestLoadProblems(t *testing.T) {
 		rule("tool: A, decision: ask, args: {a: '" + strings.Repeat("{a,b}", 5) + "'}"): "is no glob",
 		rule("tool: A, decision: allow, args: {path: /etc/x}"):                          `rule x: the pattern "/etc/x" of path leads out of the workspace`,
 		rule("tool: A, decision: allow, args: {path: a/../../x}"):                       "leads out of the workspace",
+		rule("tool: A, decision: allow, args: {url: 'https://*example.org/**'}"):        `rule x: the pattern "https://*example.org/**" of url is no address; write https://host/path`,
 		rule("tool: A, command: [a], decision: ask"):                                    "rule x: a command is for the tool Bash; leave tool out",
 		rule("command: [a], operands: some, decision: allow"):                           `rule x: operands "some" is unknown`,
 		rule("command: [a], operands: any, decision: deny"):                             "rule x: operands are for allow rules",

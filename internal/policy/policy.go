@@ -4,7 +4,8 @@ package policy
 import "stave/internal/machine/tool"
 
 // Modes of a conversation, fixed when it begins. A mode is the answer when no
-// rule speaks: ask a person, refuse, or go ahead. Reading is allowed in each.
+// rule speaks: ask a person, refuse, or go ahead. Reading what is here is allowed
+// in each; what reads from elsewhere tells others something, and is no mere read.
 const (
 	ModeAsk       = "ask"
 	ModeAllowlist = "allowlist"
@@ -20,6 +21,7 @@ type Posture struct {
 	Rules      Rules
 	Remembered []Memory
 	Taint      Taint
+	Repeats    int // how often this very call was made in a row in its turn, this time included
 }
 
 // Taint is what a conversation has seen so far. It only grows.
@@ -47,12 +49,18 @@ const (
 	guardRule       = "rule:guard"
 	taintRule       = "rule:taint"
 	destructiveRule = "rule:destructive"
+	protectedRule   = "rule:protected"
+	repeatsRule     = "rule:repeats"
 )
 
 // HeadlessRule names the refusals that come of nobody being there.
 const HeadlessRule = "rule:headless"
 
 const readOnly = "read_only"
+
+// maxRepeats is how often the same call is made before a person is asked whether
+// this leads anywhere.
+const maxRepeats = 5
 
 // Judge says whether a call runs, waits for a person, or is refused.
 func Judge(p Posture, c tool.Call) tool.Verdict {

@@ -65,6 +65,8 @@ func blanket(c tool.Call) string {
 		return "the tool can send data out, so only the exact call can be remembered"
 	case slices.Contains(c.Traits, tool.Destructive):
 		return "what the tool does cannot be undone, so only the exact call can be remembered"
+	case slices.Contains(c.Traits, tool.Protected):
+		return "the call changes what makes other programs run something later, so only the exact call can be remembered"
 	}
 	return ""
 }
@@ -72,14 +74,10 @@ func blanket(c tool.Call) string {
 // covers is checked anew for each call: a memory never reaches further than a
 // person could have chosen for this very call.
 func (m Memory) covers(c tool.Call) bool {
-	if m.Tool != c.Tool {
-		return false
-	}
-	switch m.Scope {
-	case ScopeCall:
-		return m.Digest != "" && m.Digest == c.Digest
-	case ScopeTool:
-		return blanket(c) == ""
-	}
-	return false
+	return m.names(c) || m.Tool == c.Tool && m.Scope == ScopeTool && blanket(c) == ""
+}
+
+// names reports whether the answer was given for this very call.
+func (m Memory) names(c tool.Call) bool {
+	return m.Tool == c.Tool && m.Scope == ScopeCall && m.Digest != "" && m.Digest == c.Digest
 }

@@ -30,7 +30,8 @@ type Rule struct {
 	Flags    []string `json:"flags,omitzero"`
 	Operands string   `json:"operands,omitzero"` // of an allowed command; paths unless told otherwise
 	// Args are fields of the arguments and what they must be: the value itself or
-	// a glob. Fields that hold paths are compared after cleaning.
+	// a glob. Fields that hold paths are compared after cleaning, those that hold
+	// URLs by scheme, host and path.
 	Args map[string]string `json:"args,omitzero"`
 }
 

@@ -87,8 +87,10 @@ func (r Rule) coversArgs(s subject) certainty {
 		switch {
 		case !ok || len(text) > maxValueBytes:
 			sure = min(sure, r.doubt())
+		case isAddressField(name):
+			sure = min(sure, r.fitsAddress(pattern, text))
 		case !r.fits(name, pattern, text, s.dir):
-			return no
+			sure = no
 		}
 	}
 	return sure

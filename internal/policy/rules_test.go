@@ -107,7 +107,7 @@ func TestArgs(t *testing.T) {
 		{"file_path", "a", `{"file_path":"b/../a"}`, "allow", "deny"},
 		{"profile", "a", `{"profile":"b/../a"}`, "ask", "allow"},
 		{"url", "https://a.example/*", `{"url":"https://a.example/x"}`, "allow", "deny"},
-		{"url", "https://a.example/*", `{"url":"https://A.example/x"}`, "ask", "deny"},
+		{"url", "https://a.example/*", `{"url":"https://A.example/x"}`, "allow", "deny"},
 		{"url", "https://a.example/*", `{"url":"https://a.example.evil/x"}`, "ask", "allow"},
 		{"n", "7", `{"n":7}`, "allow", "deny"},
 		{"n", "true", `{"n":true}`, "allow", "deny"},

@@ -155,7 +155,7 @@ func runBash(ctx context.Context, env Env, r Runner, c Command, limit time.Durat
 	if err := ctx.Err(); err != nil {
 		return Output{}, err
 	}
-	out := &live{capture: capture{env: env, seen: env.Streamed()}}
+	out := &live{capture: capture{env: env}}
 	defer out.close()
 	began := time.Now()
 	end, err := r.Run(ctx, c, out.take)

@@ -26,7 +26,6 @@ const (
 type capture struct {
 	env   Env
 	total int64
-	seen  int64 // how much of the beginning people have been shown already
 
 	head []byte
 	tail []byte // a ring once it is full
@@ -44,12 +43,7 @@ func (c *capture) write(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	if skip := min(c.seen-c.total, int64(len(b))); skip > 0 {
-		c.streamed += int(skip)
-		c.stream(b[skip:])
-	} else {
-		c.stream(b)
-	}
+	c.stream(b)
 	if c.total <= maxText && c.total+int64(len(b)) > maxText {
 		c.startSpill()
 	}
@@ -177,6 +171,6 @@ func (c *capture) send(b []byte) {
 	c.flushAt = time.Time{}
 	if len(b) > 0 {
 		c.streamed += len(b)
-		c.env.Progress("stdout", strings.ToValidUTF8(string(b), "\uFFFD"))
+		c.env.Progress("stdout", string(b))
 	}
 }

@@ -36,7 +36,6 @@ func (e *fakeEnv) Dir() string             { return e.dir }
 func (e *fakeEnv) Attempt() int            { return e.attempt }
 func (e *fakeEnv) Plain() bool             { return e.plain }
 func (e *fakeEnv) Again() bool             { return false }
-func (e *fakeEnv) Streamed() int64         { return 0 }
 func (e *fakeEnv) CallID() string          { return "call_1" }
 func (e *fakeEnv) Agents() Agents          { return nil }
 func (e *fakeEnv) Intent() json.RawMessage { return e.intent }

@@ -145,7 +145,8 @@ func send(ctx context.Context, transport *http.Transport, u *url.URL) (*http.Res
 	return transport.RoundTrip(req)
 }
 
-// follow returns where a response sends us, nil if it does not.
+// follow returns where a response sends us, nil if it does not. The gate has
+// let the call go to one host; another is a call of its own.
 func (f fetcher) follow(from *url.URL, resp *http.Response) (*url.URL, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -164,7 +165,16 @@ func (f fetcher) follow(from *url.URL, resp *http.Response) (*url.URL, error) {
 	if err == nil && from.Scheme == "https" && next.Scheme == "http" {
 		err = errors.New("from https to http")
 	}
+	if err == nil && next.Host != from.Host && !upgrades(from, next) {
+		err = fmt.Errorf("to another host; if that is where you want to go, fetch %s itself", where(next))
+	}
 	return next, err
+}
+
+// upgrades says whether the same host sends us to its secure door.
+func upgrades(from, to *url.URL) bool {
+	return from.Hostname() == to.Hostname() && from.Scheme == "http" && to.Scheme == "https" &&
+		(from.Port() == "" || from.Port() == "80") && (to.Port() == "" || to.Port() == "443")
 }
 
 // where names a URL in an error, without its query: that may be long, and on a

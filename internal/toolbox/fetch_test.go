@@ -139,7 +139,7 @@ func TestFetchRedirects(t *testing.T) {
 		"":                                     "without a usable Location",
 		"long":                                 "without a usable Location",
 		top + "/n/" + strings.Repeat("x", 1+5): "redirects again after 5 redirects",
-		"http://inside.test/":                  "there is no host",
+		"http://inside.test/":                  "redirects: to another host; if that is where you want to go, fetch http://inside.test/ itself",
 		"/%0d%0aX:y?to=http%3A%2F%2F127.0.0.1%2F": "127.0.0.1 is loopback",
 	} {
 		_, err := newEnv(t).run(newFetch(f), args{"url": top + "/?to=" + url.QueryEscape(to)})
@@ -148,6 +148,39 @@ func TestFetchRedirects(t *testing.T) {
 	f.hosts = hosts{"web.test"}
 	_, err := newEnv(t).run(newFetch(f), args{"url": top + "/?to=" + url.QueryEscape("http://www.web.test/")})
 	wantError(t, err, "redirects", "not among the hosts")
+}
+
+// TestFetchStaysWithItsHost shows that no redirect takes a call to a host that
+// nobody let it go to, and that a host may send it on to its own secure door.
+func TestFetchStaysWithItsHost(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		follows  bool
+	}{
+		{"https://a.example/x", "/y", true},
+		{"https://a.example/x", "https://A.example./y", true},
+		{"http://a.example/x", "https://a.example/x", true},
+		{"http://a.example:80/x", "https://a.example:443/x", true},
+		{"https://a.example/x", "https://b.example/", false},
+		{"https://a.example/x", "//b.example/", false},
+		{"https://a.example/x", "https://www.a.example/", false},
+		{"https://a.example/x", "https://a.example:8443/", false},
+		{"http://a.example:8080/x", "https://a.example/", false},
+		{"http://a.example/x", "https://a.example:8443/", false},
+		{"http://a.example/x", "https://b.example/", false},
+	} {
+		from, err := checkURL(c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := fetcher{}.follow(from, &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {c.to}}})
+		if (err == nil) != c.follows || c.follows && next == nil {
+			t.Errorf("%s to %s: %v, %v", c.from, c.to, next, err)
+		}
+		if !c.follows {
+			wantError(t, err, "to another host", "fetch http")
+		}
+	}
 }
 
 // TestFetchRebinding shows that a name is judged by where it leads at the moment

@@ -43,6 +43,7 @@ type target struct {
 	name   string   // in parent
 	info   fs.FileInfo
 	before string
+	asked  bool // the path says that it is protected, so the gate knew
 }
 
 // openTarget looks at what stands at path now and refuses what must not be
@@ -77,7 +78,8 @@ func (t *target) look(ctx context.Context, path string) (err error) {
 	if strings.Count(t.path, string(filepath.Separator)) > maxPathLevels {
 		return fmt.Errorf("%s nests deeper than %d directories", shorten(path), maxPathLevels)
 	}
-	t.parent, err = t.OpenRoot(dir)
+	t.asked = isProtected(path)
+	t.parent, err = t.openParent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -302,7 +304,7 @@ func (t *target) makeParents() error {
 		}
 	}
 	var err error
-	t.parent, err = t.OpenRoot(dir)
+	t.parent, err = t.openParent(dir)
 	return err
 }
 

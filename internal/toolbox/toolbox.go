@@ -28,6 +28,9 @@ type Tool struct {
 	// Traits say what a call touches, for the gate: "private", "untrusted",
 	// "external", "destructive".
 	Traits []string
+	// Touches returns further traits of one call, which only its arguments tell:
+	// "protected". It is asked for the arguments that will run; nil for none.
+	Touches func(args json.RawMessage) []string
 	// Workspace says that it may change files of the workspace.
 	Workspace bool
 	// Check decodes arguments strictly and says what is wrong with them.
@@ -65,9 +68,9 @@ type Env interface {
 	// run as argv, without a shell.
 	Plain() bool
 	// Again says that this attempt was begun by a process that died and may still
-	// be running; Streamed is how many bytes of its output people have seen.
+	// be running. What it printed is passed to Progress from its beginning; what
+	// people have seen of that is not shown again.
 	Again() bool
-	Streamed() int64
 	// CallID names the call: the same however often it is taken up again.
 	CallID() string
 	// Agents lets the call start other agents and speak to them.

@@ -6,6 +6,7 @@ const (
 	private   = "private"   // reads the user's files or notes
 	untrusted = "untrusted" // brings in content from outside
 	external  = "external"  // can send data out
+	protected = "protected" // changes what makes other programs run something later
 )
 
 // with gives a tool its traits.
@@ -14,8 +15,8 @@ func (t Tool) with(traits ...string) Tool {
 	return t
 }
 
-// onFiles marks a tool that changes files of the workspace.
+// onFiles marks a tool that changes the files of the workspace its arguments name.
 func (t Tool) onFiles() Tool {
-	t.Workspace = true
+	t.Workspace, t.Touches = true, touchesFiles
 	return t
 }

@@ -10,6 +10,7 @@ import (
 type checker struct {
 	d        Definition
 	flow     flow
+	earlier  [][]bool // by stage: can the other have run before it
 	tools    []string // nil if not known
 	problems Problems
 }
@@ -21,6 +22,7 @@ func Check(d Definition, tools []string) error {
 	c.head()
 	if len(c.problems) == 0 { // the rest needs stages with unique ids
 		c.flow = flowOf(d)
+		c.earlier = c.flow.earlier()
 		for i := range d.Stages {
 			c.stage(i)
 		}
@@ -92,10 +94,8 @@ func (c *checker) head() {
 	if c.d.index(c.d.First) < 0 {
 		c.fail("first", "there is no stage %.80q; %s", c.d.First, instead(c.d.First, c.ids()))
 	}
-	for name, value := range map[string]string{"name": c.d.Name, "model": c.d.Model} {
-		if strings.ContainsAny(value, "\n\r") {
-			c.fail(name, "it has more than one line; write one")
-		}
+	if strings.ContainsAny(c.d.Name, "\n\r") {
+		c.fail("name", "it has more than one line; write one")
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	MaxSchema     = 64 << 10  // bytes of a completionSchema
 	MaxPayload    = 256 << 10 // bytes of a completion payload
 	MaxExpression = 4 << 10   // bytes of a rule
+	MaxInputs     = 32        // names in a stage's context
+	MaxChoices    = 16        // of a stage's next
 	MaxTurnCap    = 1000
 	MaxVisitCap   = 100
 	MaxAttempts   = 10

@@ -69,13 +69,13 @@ func (r *reader) stages(n *yaml.Node) []Stage {
 func (r *reader) stage(i int, n *yaml.Node) Stage {
 	var s Stage
 	name := fmt.Sprintf("stage %d", i+1)
+	for k := 0; k+1 < len(n.Content); k += 2 { // so that every problem can name the stage
+		if n.Content[k].Value == "id" && n.Content[k+1].Value != "" {
+			name = fmt.Sprintf("stage %.80s", n.Content[k+1].Value)
+		}
+	}
 	for _, f := range r.fields(n, name, stageFields) {
 		r.at(place(i, f.key), f.value)
-		if f.key == "id" {
-			s.ID = r.text(f.value, name+", id")
-			name = "stage " + s.ID
-			continue
-		}
 		r.stageField(&s, i, f, name+", "+f.key)
 	}
 	return s
@@ -83,6 +83,8 @@ func (r *reader) stage(i int, n *yaml.Node) Stage {
 
 func (r *reader) stageField(s *Stage, i int, f field, where string) {
 	switch f.key {
+	case "id":
+		s.ID = r.text(f.value, where)
 	case "name":
 		s.Name = r.text(f.value, where)
 	case "body":

@@ -1,10 +1,6 @@
 package workflow
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // done is where a run that is over stands.
 const done = -1
@@ -16,9 +12,17 @@ type edge struct {
 	joins    bool   // it leaves a parallel or an earlier sequential stage
 }
 
+// edgeKey is what makes two edges the same one.
+type edgeKey struct {
+	from, to int
+	joins    bool
+	when     string
+}
+
 // flow is every way a run can go.
 type flow struct {
 	edges   []edge
+	known   map[edgeKey]bool
 	reached []bool // can a run come to the stage
 	asked   []bool // and is its next asked there
 }
@@ -82,30 +86,41 @@ func (f *flow) follow(d Definition, from int, c Choice, ask func(int)) {
 }
 
 func (f *flow) add(e edge) {
-	same := func(o edge) bool {
-		return o.from == e.from && o.to == e.to && o.joins == e.joins && (e.joins || o.choice.When == e.choice.When)
+	key := edgeKey{e.from, e.to, e.joins, ""}
+	if !e.joins {
+		key.when = e.choice.When
 	}
-	if !slices.ContainsFunc(f.edges, same) {
+	if f.known == nil {
+		f.known = map[edgeKey]bool{}
+	}
+	if !f.known[key] {
+		f.known[key] = true
 		f.edges = append(f.edges, e)
 	}
 }
 
-// before lists the stages that can have run when a run enters a stage.
-func (f flow) before(stage int) []int {
-	var all []int
-	waiting := []int{stage}
-	for len(waiting) > 0 {
-		to := waiting[0]
-		waiting = waiting[1:]
-		for _, e := range f.edges {
-			if e.to == to && !slices.Contains(all, e.from) {
-				all = append(all, e.from)
-				waiting = append(waiting, e.from)
+// earlier tells for each stage which stages can have run when a run enters it.
+func (f flow) earlier() [][]bool {
+	n := len(f.reached)
+	can := make([][]bool, n)
+	for i := range can {
+		can[i] = make([]bool, n)
+	}
+	for _, e := range f.edges {
+		if e.to != done {
+			can[e.to][e.from] = true
+		}
+	}
+	for via := range n {
+		for to := range n {
+			if can[to][via] {
+				for from := range n {
+					can[to][from] = can[to][from] || can[via][from]
+				}
 			}
 		}
 	}
-	slices.Sort(all)
-	return all
+	return can
 }
 
 // loop finds a circle of stages none of which has a visitCap.
@@ -142,43 +157,4 @@ func (f flow) loop(d Definition) []string {
 		}
 	}
 	return nil
-}
-
-// Graph draws a definition as a Mermaid flowchart.
-func Graph(d Definition) string {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	name := func(i int) string {
-		if i == done {
-			return "done_"
-		}
-		return "s_" + d.Stages[i].ID // a prefix, because end and graph are words of Mermaid
-	}
-	b.WriteString("  start_([start])\n")
-	for _, s := range d.Stages {
-		tools := list(s.AllowedTools)
-		fmt.Fprintf(&b, "  s_%s[\"%s<br/>%d turns, tools: %s\"]\n", s.ID, escape(s.Name), s.TurnCap, escape(tools))
-	}
-	b.WriteString("  done_([done])\n")
-	if first := d.index(d.First); first >= 0 {
-		fmt.Fprintf(&b, "  start_ --> %s\n", name(first))
-	}
-	for _, e := range flowOf(d).edges {
-		arrow := "-->"
-		if e.choice.Execution == Parallel && (!e.joins || e.choice.Join != "") {
-			arrow = "==>"
-		}
-		label := ""
-		if e.choice.When != "" && !e.joins {
-			label = fmt.Sprintf("|\"%s\"|", escape(e.choice.When))
-		}
-		fmt.Fprintf(&b, "  %s %s%s %s\n", name(e.from), arrow, label, name(e.to))
-	}
-	return b.String()
-}
-
-// escape keeps a text inside a Mermaid label.
-func escape(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "|", "#124;", "`", "#96;").Replace(text)
 }

@@ -38,6 +38,11 @@ func (c *checker) body(i int, s Stage) {
 
 // rules checks a stage's expressions and its own names.
 func (c *checker) rules(i int, s Stage) {
+	if len(s.Context) > MaxInputs || len(s.Next) > MaxChoices {
+		c.failIn(i, "", "it has %d names in context and %d choices in next, at most %d and %d are allowed; remove some",
+			len(s.Context), len(s.Next), MaxInputs, MaxChoices)
+		return
+	}
 	for n, in := range s.Context {
 		field := "context." + in.Name
 		if err := CheckID(in.Name); err != nil {
@@ -116,16 +121,17 @@ func (c *checker) name(i int, sc scope, p []string) string {
 }
 
 func (c *checker) upstreamName(i int, p []string) string {
-	before := c.flow.before(i)
 	var ids []string
-	for _, b := range before {
-		ids = append(ids, c.d.Stages[b].ID)
+	for from, can := range c.earlier[i] {
+		if can {
+			ids = append(ids, c.d.Stages[from].ID)
+		}
 	}
 	from := c.d.index(p[0])
 	switch {
 	case from < 0:
 		return fmt.Sprintf("there is no stage %s; stages before this one: %s", p[0], list(ids))
-	case !slices.Contains(before, from):
+	case !c.earlier[i][from]:
 		return fmt.Sprintf("%s never runs before this stage; stages before it: %s", p[0], list(ids))
 	case len(p) == 1:
 		return ""

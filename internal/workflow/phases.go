@@ -49,9 +49,11 @@ func (s Stage) CheckGate(c Context) (string, error) {
 // and its false is retry. An attempt that used up its turns is a retry, unless
 // the rule itself asks about result.capHit.
 func (s Stage) Judge(c Context, result StageResult) (string, error) {
-	capped := map[bool]string{true: Retry, false: OK}[result.CapHit]
 	if s.Assert == "" {
-		return capped, nil
+		if result.CapHit {
+			return Retry, nil
+		}
+		return OK, nil
 	}
 	if result.CapHit {
 		if r, wrong := compile(s.Assert, s.assertScope()); len(wrong) == 0 && !r.mentions("result", "capHit") {
@@ -66,7 +68,7 @@ func (s Stage) Judge(c Context, result StageResult) (string, error) {
 }
 
 // Choose says what follows the stage: the first choice that holds. It sees the
-// result and nothing else. The zero Choice ends the run.
+// result and nothing else. A choice without stages ends the run.
 func (s Stage) Choose(result StageResult) (Choice, error) {
 	if len(s.Next) == 0 {
 		return Choice{Stages: []string{}, Execution: Sequential}, nil

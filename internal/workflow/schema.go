@@ -21,7 +21,7 @@ const (
 
 	maxFaults       = 20  // of a payload told at once
 	maxFault        = 300 // bytes of one
-	maxPayloadDepth = 64
+	maxPayloadDepth = 32
 )
 
 // sealed is a loader that loads nothing: a schema is whole in its definition.
@@ -70,7 +70,7 @@ func schemaError(err error) error {
 	case errors.As(err, &load):
 		return load.Err
 	case errors.As(err, &invalid) && errors.As(invalid.Err, &broken):
-		all := &PayloadError{Faults: faultsOf(broken, nil)}
+		all := &PayloadError{Faults: firstFaults(broken)}
 		return fmt.Errorf("it is not a JSON Schema of draft 2020-12: %s", strings.Join(all.lines(), "; "))
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, ""))
@@ -91,11 +91,7 @@ type PayloadError struct {
 
 func (e *PayloadError) lines() []string {
 	lines := make([]string, 0, len(e.Faults))
-	for i, f := range e.Faults {
-		if i == maxFaults {
-			lines = append(lines, fmt.Sprintf("and %d more", len(e.Faults)-i))
-			break
-		}
+	for _, f := range e.Faults {
 		where := "the payload"
 		if f.Pointer != "" {
 			where = f.Pointer
@@ -135,7 +131,7 @@ func (s Stage) Accept(payload []byte) error {
 	}
 	var wrong *jsonschema.ValidationError
 	if err := schema.Validate(v); errors.As(err, &wrong) {
-		return &PayloadError{Tool: s.CompletionTool, Faults: faultsOf(wrong, nil)}
+		return &PayloadError{Tool: s.CompletionTool, Faults: firstFaults(wrong)}
 	} else if err != nil {
 		return fmt.Errorf("stage %s, completionSchema: %w", s.ID, err)
 	}
@@ -160,6 +156,15 @@ func depth(b []byte) int {
 		}
 	}
 	return deepest
+}
+
+// firstFaults bounds what is told at once: more than that nobody corrects in one go.
+func firstFaults(e *jsonschema.ValidationError) []Fault {
+	all := faultsOf(e, nil)
+	if more := len(all) - maxFaults; more > 0 {
+		all = append(slices.Clone(all[:maxFaults]), Fault{Text: fmt.Sprintf("and %d more faults", more)})
+	}
+	return all
 }
 
 // faultsOf flattens an error to what a reader can correct. Alternatives stay one

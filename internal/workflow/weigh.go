@@ -12,24 +12,33 @@ type weigher map[weighed]int
 type weighed struct {
 	schema *jsonschema.Schema
 	depth  int
+	array  bool // the value is an array, else an object: it is never both
 }
 
 // weigh is the number of checks for one value and the deepest row of values in
-// it, or more than maxWork. A circle without a step into the value has no end.
+// it, or more than maxWork.
 func (w weigher) weigh(s *jsonschema.Schema, depth int) int {
+	return max(w.value(s, depth, false), w.value(s, depth, true))
+}
+
+func (w weigher) value(s *jsonschema.Schema, depth int, array bool) int {
 	if s == nil || depth < 0 {
 		return 0
 	}
-	at := weighed{s, depth}
+	at := weighed{s, depth, array}
 	if known, ok := w[at]; ok {
 		return known
 	}
-	w[at] = maxWork + 1 // whoever comes back here before the sum is known is in a circle
+	w[at] = maxWork + 1 // whoever comes back before the sum is known goes in a circle
 	sum := 1
 	for _, same := range inPlace(s) {
-		sum = min(sum+w.weigh(same, depth), maxWork+1)
+		sum = min(sum+w.value(same, depth, array), maxWork+1)
 	}
-	for _, group := range inside(s) {
+	groups := members(s)
+	if array {
+		groups = items(s)
+	}
+	for _, group := range groups {
 		heaviest := 0 // a child meets one of a group
 		for _, child := range group {
 			heaviest = max(heaviest, w.weigh(child, depth-1))
@@ -53,20 +62,24 @@ func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// inside are the schemas that a value's children are checked against.
-func inside(s *jsonschema.Schema) [][]*jsonschema.Schema {
-	var named []*jsonschema.Schema
+// members are the schemas that the members of an object are checked against.
+func members(s *jsonschema.Schema) [][]*jsonschema.Schema {
+	named := []*jsonschema.Schema{s.UnevaluatedProperties}
 	for _, p := range s.Properties {
 		named = append(named, p)
 	}
-	groups := [][]*jsonschema.Schema{
-		named, s.PrefixItems, {s.Items2020}, {s.Contains}, {s.PropertyNames}, {s.UnevaluatedItems}, {s.UnevaluatedProperties},
-	}
 	if more, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
-		groups = append(groups, []*jsonschema.Schema{more})
+		named = append(named, more)
 	}
+	groups := [][]*jsonschema.Schema{named, {s.PropertyNames}}
 	for _, p := range s.PatternProperties {
 		groups = append(groups, []*jsonschema.Schema{p})
 	}
 	return groups
+}
+
+// items are the schemas that the items of an array are checked against.
+func items(s *jsonschema.Schema) [][]*jsonschema.Schema {
+	listed := append([]*jsonschema.Schema{s.Items2020, s.UnevaluatedItems}, s.PrefixItems...)
+	return [][]*jsonschema.Schema{listed, {s.Contains}}
 }

@@ -39,9 +39,11 @@ func (w *World) rules(frozen []byte) policy.Rules {
 }
 
 // verdict is the gate's answer to a call.
-func (w *World) verdict(c tool.Call) tool.Verdict {
+func (w *World) verdict(c tool.Call, repeats int) tool.Verdict {
 	if c.Safety != tool.Question {
-		return policy.Judge(w.posture(), c)
+		p := w.posture()
+		p.Repeats = repeats
+		return policy.Judge(p, c)
 	}
 	if w.Session().Headless {
 		return tool.Verdict{Answer: tool.Refuse, By: policy.HeadlessRule, Reason: "nobody is there to answer"}

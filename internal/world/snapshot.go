@@ -68,6 +68,7 @@ func Load(log string, b []byte) (*World, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading snapshot: %w", err)
 		}
+		w.count(in.Mode(), 1)
 		w.live[sn.Path] = node{in, sn.Since, sn.Seq, sn.Account, sn.Begun}
 	}
 	return w, nil

@@ -140,7 +140,10 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 	}
 	// A move that concerns no law and no account can be taken in place by the
 	// present itself: nobody shares its instances. Most of a log is such moves.
-	before := n
+	before, mode := n, machine.Mode("")
+	if _, here := w.find(p); here {
+		mode = n.Mode()
+	}
 	if w.base == nil && w.seq > 0 && laws[mv.Kind] == nil && !booked[mv.Kind] {
 		err = n.Absorb(mv)
 	} else if n.Instance, err = n.Fold(mv); err == nil {
@@ -157,6 +160,10 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 	if booked[mv.Kind] {
 		w.book(p, before, mv, r.TSMs)
 	}
+	w.count(mode, -1)
+	if !leaves[mv.Kind] {
+		w.count(n.Mode(), 1)
+	}
 	if leaves[mv.Kind] {
 		delete(w.live, p)
 		if w.base != nil {
@@ -172,6 +179,15 @@ func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
 		w.progress = true
 	}
 	return nil
+}
+
+func (w *World) count(m machine.Mode, by int) {
+	switch m {
+	case machine.ModeAsk:
+		w.modes.asking += by
+	case machine.ModeWork:
+		w.modes.working += by
+	}
 }
 
 // leaves lists the runes after which an instance has nothing left to do and

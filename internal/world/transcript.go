@@ -113,7 +113,11 @@ func (t *Transcript) tell(e any) {
 			t.messages = append(t.messages, e.Config.History...)
 		}
 	case turn.Started:
-		t.say(model.RoleUser, model.Part{Text: e.Input.Text})
+		parts := []model.Part{{Text: e.Input.Text}}
+		for i := range e.Input.Images {
+			parts = append(parts, model.Part{Image: &e.Input.Images[i]})
+		}
+		t.say(model.RoleUser, parts...)
 	case turn.Compacted:
 		t.compact(e)
 	case turn.ToolCallsReceived:

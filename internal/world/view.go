@@ -86,23 +86,22 @@ func detail(d any) string {
 	return ""
 }
 
+// microUSD is how many millionths of a dollar make one.
+const microUSD = 1e6
+
 // Meta returns what a listing shows, after a change at ts.
 func (w *World) Meta(createdMs, updatedMs int64) runelog.Meta {
 	s := w.Session()
 	m := runelog.Meta{
 		Log: w.log, Kind: "session", State: string(w.State(SessionPath)), Title: s.Title,
 		CreatedMs: createdMs, UpdatedMs: updatedMs, Seq: w.seq,
+		CostUSD: float64(w.session().account.Spent.MicroUSD) / microUSD,
 	}
-	for at := w; at != nil; at = at.base {
-		for p := range at.live {
-			n, ok := w.find(p)
-			switch {
-			case ok && n.Mode() == machine.ModeAsk:
-				m.WaitsFor = "person"
-			case ok && n.Mode() == machine.ModeWork && m.WaitsFor == "":
-				m.WaitsFor = "work"
-			}
-		}
+	switch {
+	case w.modes.asking > 0:
+		m.WaitsFor = "person"
+	case w.modes.working > 0:
+		m.WaitsFor = "work"
 	}
 	return m
 }

@@ -91,14 +91,14 @@ var wireList = []wire{
 	on[session.TurnAdmitted, agent.Assign]("root agent", func(w *World, _ Path, e session.TurnAdmitted) []letter {
 		cfg := w.Session().Config
 		return to(RootPath, agent.Assign{Work: agent.Work{
-			Turn: e.Turn, Text: e.Text, Mode: e.Mode, Message: e.Message,
+			Turn: e.Turn, Text: e.Text, Images: e.Images, Mode: e.Mode, Message: e.Message,
 			MaxRequests: cfg.MaxRequests, MaxAttempts: cfg.MaxAttempts,
 		}})
 	}),
 	on[agent.TurnAssigned, turn.Start]("its turn", func(_ *World, at Path, e agent.TurnAssigned) []letter {
 		return to(at.turn(e.Turn), turn.Start{Started: turn.Started{
 			TurnID: e.TurnID, Number: e.Turn, AgentID: e.AgentID, MaxRequests: e.MaxRequests, MaxAttempts: e.MaxAttempts,
-			Input: turn.Input{Text: e.Text, Mode: e.Mode, Message: e.Message},
+			Input: turn.Input{Text: e.Text, Images: e.Images, Mode: e.Mode, Message: e.Message},
 		}})
 	}),
 
@@ -293,6 +293,10 @@ func letters(paths []Path, c machine.Command, by string) []letter {
 }
 
 func proceed[E machine.Event](w *World, _ Path, _ E) []letter {
+	// Who is left is of interest only where one may have gone.
+	if s := w.Session(); s.Ready && w.State(SessionPath) == "active" {
+		return to(SessionPath, session.Proceed{Agents: 1})
+	}
 	return to(SessionPath, session.Proceed{Agents: len(w.paths("agent", ""))})
 }
 
@@ -346,21 +350,24 @@ func judge(w *World, at Path, c tool.Call) []letter {
 	if limit := w.short(AgentOf(at), model.Amount{ToolCalls: 1 + ahead(w, at)}); limit != "" && c.Invalid == "" {
 		return to(at.parent(), turn.Interrupt{Reason: session.BudgetReason + limit})
 	}
-	v := w.verdict(c)
+	v := w.verdict(c, d.Repeats)
 	return []letter{{path: at, cmd: tool.Judge{Verdict: v}, by: v.By}}
 }
 
 // ahead counts the calls that run beside this one and are let run by the same
 // batch, but are not charged yet.
 func ahead(w *World, at Path) int64 {
-	n := int64(0)
-	for _, id := range data[turn.Data](w, at.parent()).Next() {
+	n, turnOf := int64(0), data[turn.Data](w, at.parent())
+	if w.Limit(at).ToolCalls == 0 {
+		return 0
+	}
+	for _, id := range turnOf.Next() {
 		p := at.parent().tool(id)
 		if p == at {
 			break
 		}
 		c := data[tool.Data](w, p).Call
-		if w.State(p) == "pending_call" && c.Invalid == "" && w.verdict(c).Answer == tool.Allow {
+		if w.State(p) == "pending_call" && c.Invalid == "" && w.verdict(c, turnOf.Repeats).Answer == tool.Allow {
 			n++
 		}
 	}

@@ -72,10 +72,16 @@ type World struct {
 	last recent        // the newest runes, for refusals
 	// progress says that a call or turn ended since the last recovery.
 	progress bool
+	// modes counts the instances by who moves them on, so that a listing need not
+	// look at all of them.
+	modes tally
 	// The gate's rules, read once: thawed is what frozen says.
 	frozen []byte
 	thawed policy.Rules
 }
+
+// tally counts the instances that wait for a person, and those that work.
+type tally struct{ asking, working int }
 
 const lastKept = 5
 
@@ -124,7 +130,7 @@ type Message struct {
 
 // overlay returns a world that sees this one and keeps its own changes.
 func (w *World) overlay() *World {
-	return &World{log: w.log, seq: w.seq, live: map[Path]node{}, gone: map[Path]bool{}, base: w, last: w.last, progress: w.progress}
+	return &World{log: w.log, seq: w.seq, live: map[Path]node{}, gone: map[Path]bool{}, base: w, last: w.last, progress: w.progress, modes: w.modes}
 }
 
 // Commit makes a written change the present.
@@ -133,7 +139,7 @@ func (w *World) Commit(c *Change) {
 	for p := range c.next.gone {
 		delete(w.live, p)
 	}
-	w.seq, w.last, w.progress = c.next.seq, c.next.last, c.next.progress
+	w.seq, w.last, w.progress, w.modes = c.next.seq, c.next.last, c.next.progress, c.next.modes
 }
 
 func (w *World) find(p Path) (node, bool) {

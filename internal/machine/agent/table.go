@@ -49,12 +49,13 @@ type (
 
 // Work is what a turn of this agent is to do.
 type Work struct {
-	Turn        int    `json:"turn"`
-	Text        string `json:"-"` // recorded as the turn's input
-	Mode        string `json:"mode"`
-	Message     uint64 `json:"message"`
-	MaxRequests int    `json:"max_requests,omitzero"`
-	MaxAttempts int    `json:"max_attempts,omitzero"`
+	Turn        int           `json:"turn"`
+	Text        string        `json:"-"` // recorded as the turn's input
+	Images      []model.Image `json:"-"`
+	Mode        string        `json:"mode"`
+	Message     uint64        `json:"message"`
+	MaxRequests int           `json:"max_requests,omitzero"`
+	MaxAttempts int           `json:"max_attempts,omitzero"`
 }
 
 // Events. Each type is a rune kind.

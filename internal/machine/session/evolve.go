@@ -49,7 +49,7 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 			return d, fmt.Errorf("message %d after %d", e.Message, d.Messages)
 		}
 		d.Messages, d.Headless = e.Message, e.Headless
-		d.Waiting = append(d.Waiting[:len(d.Waiting):len(d.Waiting)], Waiting{e.Message, e.Text, e.Mode})
+		d.Waiting = append(d.Waiting[:len(d.Waiting):len(d.Waiting)], Waiting{e.Message, e.Text, e.Mode, e.Images})
 	case TurnAdmitted:
 		return d.admitted(e)
 	case TurnEnded:
@@ -93,7 +93,7 @@ func (d Data) ended(e TurnEnded) (Data, error) {
 	d.Failures = 0
 	if e.Outcome == "interrupted" && (e.Reason == "pause" || e.Reason == "suspended" || strings.HasPrefix(e.Reason, BudgetReason)) {
 		// What a stop cut off goes on by itself once the session does.
-		d.Waiting = append([]Waiting{{0, continueText, Continue}}, d.Waiting...)
+		d.Waiting = append([]Waiting{{Text: continueText, Mode: Continue}}, d.Waiting...)
 	}
 	return d, nil
 }

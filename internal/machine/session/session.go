@@ -52,6 +52,8 @@ type Waiting struct {
 	Message uint64 `json:"message"`
 	Text    string `json:"text"`
 	Mode    string `json:"mode"`
+
+	Images []model.Image `json:"images,omitzero"`
 }
 
 // Stats is what happened in a conversation.
@@ -172,7 +174,7 @@ func (d Data) say(c Say) ([]machine.Event, error) {
 	case len(d.Waiting) >= MaxWaiting:
 		return nil, fmt.Errorf("%d messages wait already", MaxWaiting)
 	}
-	return one(MessageReceived{d.Messages + 1, c.Text, mode, c.Headless})
+	return one(MessageReceived{d.Messages + 1, c.Text, mode, c.Headless, c.Images})
 }
 
 func (d Data) proceed(s machine.State, c Proceed) ([]machine.Event, error) {
@@ -198,7 +200,7 @@ func (d Data) proceed(s machine.State, c Proceed) ([]machine.Event, error) {
 		return nil, nil
 	}
 	w := d.Waiting[d.next()]
-	return one(TurnAdmitted{d.Stats.Turns + 1, w.Message, w.Mode, w.Text})
+	return one(TurnAdmitted{d.Stats.Turns + 1, w.Message, w.Mode, w.Text, w.Images})
 }
 
 // next picks the waiting input to start with: what a stop cut off, then steers,

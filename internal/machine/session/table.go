@@ -30,6 +30,8 @@ type (
 		Text     string `json:"text"`
 		Mode     string `json:"mode,omitzero"` // queue (default) or steer
 		Headless bool   `json:"headless,omitzero"`
+		// Images go with the text.
+		Images []model.Image `json:"images,omitzero"`
 	}
 	// Proceed lets the session do what is next: admit a turn, suspend, close.
 	Proceed struct{ Agents int } // agents still alive
@@ -114,6 +116,9 @@ type Config struct {
 	// Sandbox is the level commands run at, and Network whether they may use it.
 	Sandbox string `json:"sandbox,omitzero"`
 	Network bool   `json:"network,omitzero"`
+	// Trusted says that a person trusts what stands in the workspace. Else it counts
+	// as written by others.
+	Trusted bool `json:"trusted,omitzero"`
 	// History is the transcript a fork starts from, so that it stands alone.
 	History []model.Message `json:"history,omitzero"`
 }
@@ -164,14 +169,18 @@ type (
 		Text     string `json:"text"`
 		Mode     string `json:"mode"`
 		Headless bool   `json:"headless,omitzero"`
+
+		Images []model.Image `json:"images,omitzero"`
 	}
 	// TurnAdmitted gives a waiting input to the root agent.
 	TurnAdmitted struct {
 		Turn    int    `json:"turn"`
 		Message uint64 `json:"message"`
 		Mode    string `json:"mode"`
-		// Text is recorded with the message and again as the turn's input, not here.
-		Text string `json:"-"`
+		// Text and Images are recorded with the message and again as the turn's
+		// input, not here.
+		Text   string        `json:"-"`
+		Images []model.Image `json:"-"`
 	}
 	// TurnEnded closes a turn's books in the session.
 	TurnEnded struct {
@@ -233,6 +242,7 @@ type (
 		Turn    string `json:"turn"`
 		Files   int    `json:"files"`
 		Skipped int    `json:"skipped,omitzero"` // too large, or too many
+		Missed  string `json:"missed,omitzero"`  // why nothing was kept
 	}
 	// Recovered notes that the process died while work was due.
 	Recovered struct {

@@ -49,6 +49,7 @@ type (
 	Report struct {
 		Stream string          `json:"stream,omitzero"`
 		Chunk  string          `json:"chunk,omitzero"`
+		Bytes  int64           `json:"bytes,omitzero"` // of the output this stands for
 		Intent json.RawMessage `json:"intent,omitzero"`
 	}
 	// Succeed ends a call with its output.
@@ -130,6 +131,7 @@ type (
 		CallID string          `json:"call_id"`
 		Stream string          `json:"stream,omitzero"`
 		Chunk  string          `json:"chunk,omitzero"`
+		Bytes  int64           `json:"bytes,omitzero"` // of the output, which may be more than is shown
 		Intent json.RawMessage `json:"intent,omitzero"`
 	}
 	// Restarted begins a call again after its outcome was lost.

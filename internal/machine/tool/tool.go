@@ -32,6 +32,7 @@ const (
 	Untrusted   = "untrusted"   // it brings in content that others wrote
 	External    = "external"    // it can send data out
 	Destructive = "destructive" // what it does cannot be undone
+	Protected   = "protected"   // it changes what makes other programs run something later
 )
 
 // Data is what a call remembers.
@@ -127,7 +128,7 @@ func (d Data) answer(s machine.State, c machine.Command) ([]machine.Event, error
 	case Deny:
 		return d.deny(c.By, c.Reason)
 	case Report:
-		return one(Progress{d.Call.CallID, c.Stream, c.Chunk, c.Intent})
+		return one(Progress{d.Call.CallID, c.Stream, c.Chunk, c.Bytes, c.Intent})
 	case machine.Lost:
 		if d.Repeatable() {
 			return d.restart("the process ended while it ran; it is safe to repeat")
@@ -257,7 +258,7 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		if e.Intent != nil {
 			d.Intent = e.Intent
 		}
-		d.Streamed += int64(len(e.Chunk))
+		d.Streamed += e.Bytes
 	case Reattached:
 		if e.Times != d.Attached+1 {
 			return d, fmt.Errorf("taken up %d times after %d", e.Times, d.Attached)

@@ -77,6 +77,10 @@ func (d Data) received(e ToolCallsReceived) (Data, error) {
 		d.Open[i] = OpenCall{id, e.Groups[i]}
 	}
 	d.CallCount += len(e.CallIDs)
+	if d.Repeats++; e.Mark == "" || e.Mark != d.Mark {
+		d.Repeats = 1
+	}
+	d.Mark = e.Mark
 	d.LastText, d.Said = textOf(e.Output), nil
 	return d.pay(e.Bill), nil
 }

@@ -104,6 +104,8 @@ type Input struct {
 	Text    string `json:"text"`
 	Mode    string `json:"mode"`    // queue, steer, continue
 	Message uint64 `json:"message"` // seq of the message it consumes
+
+	Images []model.Image `json:"images,omitzero"`
 }
 
 // Events. Each type is a rune kind.
@@ -139,9 +141,11 @@ type (
 	}
 	// ToolCallsReceived ends a model answer that asks for tools.
 	ToolCallsReceived struct {
-		CallIDs []string     `json:"call_ids"`
-		Groups  []int        `json:"groups"`
-		Output  []model.Part `json:"output,omitzero"`
+		CallIDs []string `json:"call_ids"`
+		Groups  []int    `json:"groups"`
+		// Mark is the same for answers that ask for the same calls.
+		Mark   string       `json:"mark,omitzero"`
+		Output []model.Part `json:"output,omitzero"`
 		Bill
 		// Calls feeds the wire that proposes them; each is recorded once, as tool.call.
 		Calls []Proposal `json:"-"`

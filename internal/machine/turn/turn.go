@@ -44,6 +44,8 @@ type Data struct {
 	Open        []OpenCall   `json:"open,omitzero"`
 	Finished    []Summary    `json:"finished,omitzero"`
 	CallCount   int          `json:"call_count"`
+	Mark        string       `json:"mark,omitzero"`    // of the last calls
+	Repeats     int          `json:"repeats,omitzero"` // how often the same calls came in a row
 	Compactions int          `json:"compactions,omitzero"`
 	Said        *Said        `json:"said,omitzero"`      // of the present attempt
 	LastText    string       `json:"last_text,omitzero"` // of the last whole answer
@@ -52,6 +54,9 @@ type Data struct {
 	Held        model.Amount `json:"held,omitzero"` // reserved for the present attempt
 	Outcome     string       `json:"outcome,omitzero"`
 }
+
+// markLength is how much of a digest tells one call from another in a turn.
+const markLength = 16
 
 // OpenCall is a call without a result.
 type OpenCall struct {
@@ -160,6 +165,7 @@ func (d Data) receive(c ReceiveToolCalls) ([]machine.Event, error) {
 			group++
 		}
 		e.CallIDs = append(e.CallIDs, p.CallID)
+		e.Mark += p.Digest[:min(len(p.Digest), markLength)]
 		e.Groups = append(e.Groups, group)
 	}
 	return one(e)

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +15,16 @@ import (
 const lastCapability = 63
 
 // Confine puts the walls of a Launch around this thread and all it starts. The
-// thread must be locked (runtime.LockOSThread), start the command, live as long
-// as that, and never run anything else.
+// thread must be locked (runtime.LockOSThread), start the command and never run
+// anything else. It must be gone when the command begins, because who is behind
+// the same walls can be sent signals, and those reach the whole process.
 //
 // The walls are those of the thread alone: no new privileges, no capabilities,
 // Landlock and the filter are all inherited by what it starts.
 func Confine(walls []byte) error {
+	if unix.Gettid() == unix.Getpid() {
+		return errors.New("the first thread of a process stands for all of it and cannot be confined alone")
+	}
 	p, err := readProfile(walls)
 	if err != nil {
 		return err

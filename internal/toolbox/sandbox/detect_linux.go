@@ -184,11 +184,11 @@ func (s *scene) close() {
 	os.RemoveAll(s.root) // what stays is empty and private
 }
 
-// play tries all acts at a level, in a process of our own program.
-func (s *scene) play(level Level) ([]act, error) {
+// launch says how to try all acts at a level, in a process of our own program.
+func (s *scene) launch(level Level) (Launch, error) {
 	self, err := selfPath()
 	if err != nil {
-		return nil, err
+		return Launch{}, err
 	}
 	p := Profile{
 		Level: level, Workspace: s.target.Workspace, Protected: []string{"guarded", "missing"}, AcceptUnprotected: true,
@@ -196,9 +196,14 @@ func (s *scene) play(level Level) ([]act, error) {
 	}
 	order, err := json.Marshal(s.target)
 	if err != nil {
-		return nil, err
+		return Launch{}, err
 	}
-	launch, err := command(p, []string{self, Verb, stageProbe, string(order)}, p.Workspace)
+	return command(p, []string{self, Verb, stageProbe, string(order)}, p.Workspace)
+}
+
+// play tries all acts at a level.
+func (s *scene) play(level Level) ([]act, error) {
+	launch, err := s.launch(level)
 	if err != nil {
 		return nil, err
 	}

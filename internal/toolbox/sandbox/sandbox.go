@@ -108,7 +108,7 @@ type Launch struct {
 	Wrapped bool
 	// Walls and Inner are the same in another way, for a program that starts many
 	// commands: a thread that has called Confine with Walls may start Inner in the
-	// place of Argv. There is no such way when Walls is empty.
+	// place of Argv, as is said there. There is no such way when Walls is empty.
 	Walls []byte
 	Inner []string
 	// Release clears up. It is to be called once the command has ended, or will not

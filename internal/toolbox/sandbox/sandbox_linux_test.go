@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,7 +24,10 @@ func walls(t testing.TB) []Level {
 		if f.Level != Off && f.OK {
 			found = append(found, f.Level)
 		}
-		t.Logf("%s: %+v holes %v", f.Level, f.Needs, f.Holes)
+		if len(f.Holes) > 0 {
+			t.Errorf("%s has holes: %v", f.Level, f.Holes)
+		}
+		t.Logf("%s: %+v", f.Level, f.Needs)
 	}
 	return found
 }
@@ -74,6 +78,54 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// TestMatrixThread shows that a thread that confined itself holds what it starts
+// as the helper does, and that no other thread is held.
+func TestMatrixThread(t *testing.T) {
+	if !slices.Contains(walls(t), Landlock) {
+		return
+	}
+	s, err := newScene()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	launch, err := s.launch(Landlock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		results []act
+		err     error
+	}
+	answers := make(chan answer)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		if err := Confine(launch.Walls); err != nil {
+			answers <- answer{err: err}
+			return
+		}
+		cmd := exec.Command(launch.Inner[0], launch.Inner[1:]...)
+		cmd.Env, cmd.Dir = launch.Env, launch.Dir
+		results, err := report(cmd)
+		answers <- answer{results, err}
+	}()
+	got := <-answers
+	if got.err != nil || len(got.results) != len(forbidden()) {
+		t.Fatalf("%d acts were tried, error %v", len(got.results), got.err)
+	}
+	for _, a := range got.results {
+		if a.Done != (a.Name == actChangeProtected) {
+			t.Errorf("could %s: %v (%s)", a.Name, a.Done, a.Says)
+		}
+	}
+	if err := write(filepath.Join(s.target.Outside, "free")); err != nil {
+		t.Errorf("we are confined too: %v", err)
+	}
+	if err := Confine([]byte(`{"level":"bwrap","workspace":"/x"}`)); err == nil {
+		t.Error("walls that a thread cannot build were accepted")
+	}
+}
+
 // TestMatrixUnprivileged runs the matrix and the protection as another user,
 // because root is special in every one of these walls.
 func TestMatrixUnprivileged(t *testing.T) {
@@ -95,7 +147,7 @@ func TestMatrixUnprivileged(t *testing.T) {
 		os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run", "^(TestMatrix|TestProtected|TestOrdinary|TestForkBomb)$", "-test.v")
+	cmd := exec.Command(program, "-test.run", "^(TestMatrix|TestMatrixThread|TestProtected|TestOrdinary|TestForkBomb)$", "-test.v")
 	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestMatrix") {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case Verb:
-			os.Exit(Main(os.Args[2:]))
+			os.Exit(MainWith(os.Args[2:], sandbox.Confine))
 		case sandbox.Verb:
 			os.Exit(sandbox.Main(os.Args[2:]))
 		case roleClient:

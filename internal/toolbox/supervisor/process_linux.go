@@ -76,22 +76,47 @@ func launch(s Spec, mark string, f *family) (_ *process, err error) {
 		family: f, output: r, held: held, mark: mark, wrapped: s.Wrapped, deadline: s.Deadline,
 		exited: make(chan struct{}), told: make(chan struct{}),
 	}
-	argv, walls := s.Argv, []byte(nil)
-	if len(s.Walls) > 0 && f.confine != nil {
-		argv, walls = s.Inner, s.Walls
-	}
 	attr := &os.ProcAttr{
 		Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: append([]*os.File{null, w, w}, passed...),
 		Sys: &syscall.SysProcAttr{Setsid: s.Session, Setpgid: !s.Session},
 	}
-	if err := f.onThread(walls, p.exited, func() (err error) {
-		p.Process, err = f.bear(mark, func() (*os.Process, error) { return os.StartProcess(argv[0], argv, attr) })
-		return err
-	}); err != nil {
+	if len(s.Walls) > 0 && f.confine != nil {
+		err = p.startBehind(s.Walls, s.Inner, attr)
+	} else {
+		err = f.onThread(func() error { return p.start(s.Argv, attr) })
+	}
+	if err != nil {
 		r.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// start starts the leader from this thread.
+func (p *process) start(argv []string, attr *os.ProcAttr) (err error) {
+	p.Process, err = p.family.bear(p.mark, func() (*os.Process, error) { return os.StartProcess(argv[0], argv, attr) })
+	return err
+}
+
+// startBehind starts the leader behind walls and lets it begin once no thread of
+// ours is there with it.
+func (p *process) startBehind(walls []byte, argv []string, attr *os.ProcAttr) error {
+	g, err := newGate()
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	argv = g.before(argv, len(attr.Files))
+	attr.Files = append(attr.Files, g.r)
+	if err = p.family.behindWalls(walls, func() error { return p.start(argv, attr) }); err == nil {
+		err = g.open()
+	}
+	if err != nil && p.Process != nil {
+		g.close() // it ends before it began
+		_, buried := p.family.bury(p.Process)
+		err = errors.Join(err, buried)
+	}
+	return err
 }
 
 // attend feeds the output to sink until the command and all it started are dead.

@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"stave/internal/toolbox/sandbox"
 )
 
 // TestRun shows how commands end and that their output comes whole, in order,
@@ -200,42 +198,6 @@ func TestFlood(t *testing.T) {
 			if kb, err := strconv.Atoi(fields[1]); err != nil || kb > 80<<10 {
 				t.Errorf("the supervisor grew to %s kB, %v", fields[1], err)
 			}
-		}
-	}
-}
-
-// TestSandboxed shows that a command in namespaces, where no signal to the group
-// arrives, is told to end and can clean up.
-func TestSandboxed(t *testing.T) {
-	for _, level := range []sandbox.Level{sandbox.Landlock, sandbox.Bwrap} {
-		if !sandbox.Detect().Of(level).OK {
-			continue
-		}
-		c := newClient(t)
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := sandbox.Profile{
-			Level: level, Workspace: dir, Env: []string{"PATH=/usr/bin:/bin"},
-			Protected: []string{".git"}, AcceptUnprotected: true,
-		}
-		start, err := sandbox.Command(p, []string{"/bin/bash", "-c", "trap 'echo bye; exit 6' TERM; sleep 1000 & echo up; wait"}, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		var out strings.Builder
-		end, err := c.Run(ctx, Spec{ID: "x", Argv: start.Argv, Dir: start.Dir, Env: start.Env, Deadline: time.Now().Add(longTime)}, func(b []byte) {
-			out.Write(b)
-			cancel()
-		})
-		cancel()
-		if !errors.Is(err, context.Canceled) || end.Code != 6 || out.String() != "up\nbye\n" {
-			t.Errorf("%s: output %q, ending %+v, error %v", level, out.String(), end, err)
-		}
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			t.Errorf("%s: a stand-in was left", level)
 		}
 	}
 }

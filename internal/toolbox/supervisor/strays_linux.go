@@ -113,26 +113,10 @@ func (f *family) bear(mark string, start func() (*os.Process, error)) (*os.Proce
 	return child, err
 }
 
-// onThread runs a start on the thread for it or, if there are walls, on a fresh
-// one that builds them around itself first: what it starts inherits them. That
-// thread is gone with the channel's end and runs nothing else before.
-func (f *family) onThread(walls []byte, end <-chan struct{}, start func() error) error {
+// onThread runs a start on the thread for it.
+func (f *family) onThread(start func() error) error {
 	result := make(chan error, 1)
-	if len(walls) == 0 {
-		f.starts <- func() { result <- start() }
-		return <-result
-	}
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so the thread ends with this function
-		err := f.confine(walls)
-		if err == nil {
-			err = start()
-		}
-		result <- err
-		if err == nil {
-			<-end
-		}
-	}()
+	f.starts <- func() { result <- start() }
 	return <-result
 }
 
