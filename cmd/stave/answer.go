@@ -110,7 +110,7 @@ func (a *app) answer(ctx context.Context, h *host, c engine.Choice) error {
 		_, err := h.engine.Answer(ctx, c)
 		return err
 	}
-	v, err := h.engine.Look(ctx, q.Log)
+	v, err := a.look(ctx, h, q.Log)
 	if err != nil {
 		return err
 	}

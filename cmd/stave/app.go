@@ -76,7 +76,7 @@ Exit codes: 0 ok, 1 bad input or start-up, 2 the turn failed, 3 permission requi
 		a.interruptCmd(), a.pauseCmd(), a.closeCmd(), a.stopCmd(),
 		a.lsCmd(), a.showCmd(), a.whyCmd(), a.inboxCmd(), a.logCmd(), a.replayCmd(), a.verifyCmd(),
 		a.forkCmd(), a.exportCmd(), a.archiveCmd(), a.restoreCmd(),
-		a.budgetCmd(), a.modelCmd(), a.trustCmd(), a.policyCmd(), a.serversCmd(), a.queueCmd(), a.rewindCmd(), a.doctorCmd(),
+		a.budgetCmd(), a.modelCmd(), a.trustCmd(), a.policyCmd(), a.serversCmd(), a.memoryCmd(), a.queueCmd(), a.rewindCmd(), a.doctorCmd(),
 		a.machinesCmd(), a.demoCmd(), a.versionCmd(),
 	)
 	return root
@@ -137,6 +137,13 @@ func exactly(names ...string) cobra.PositionalArgs {
 func between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		return exactly(names[:min(max(len(args), least), len(names))]...)(cmd, args)
+	}
+}
+
+// atLeast wants the first arguments and takes any more.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		return exactly(names...)(cmd, args[:min(len(args), len(names))])
 	}
 }
 

@@ -30,7 +30,7 @@ func testApp(t *testing.T) (a *app, out, errs *bytes.Buffer) {
 func TestCommands(t *testing.T) {
 	a, _, _ := testApp(t)
 	root := a.root()
-	want := "answer archive ask budget close demo doctor export fork inbox interrupt log ls machines model pause policy queue " +
+	want := "answer archive ask budget close demo doctor export fork inbox interrupt log ls machines memory model pause policy queue " +
 		"replay restore resume rewind send servers show stop trust verify version why"
 	var names []string
 	for _, c := range root.Commands() {

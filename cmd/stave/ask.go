@@ -36,6 +36,7 @@ type askFlags struct {
 	maxTurns         int
 	continues        bool
 	resume           string
+	images           []string // files
 
 	given func(flag string) bool
 }
@@ -48,7 +49,7 @@ func (a *app) askCmd() *cobra.Command {
 		Long: `Begins a conversation, or goes on with one, and runs one turn with all its tool calls.
 What is piped in is appended to the prompt. A call that needs permission asks at the terminal;
 without one the question stays open for ` + "`stave answer`" + ` and the exit code is 3.
-Ctrl-C ends the turn and keeps what was said, a second Ctrl-C leaves at once.`,
+Ctrl-C ends the turn, with all agents at work in it, and keeps what was said, a second Ctrl-C leaves at once.`,
 		Example: "  stave ask --model script:hello.yaml \"Good morning\"\n" +
 			"  git diff | stave ask --model script:review.yaml --headless \"Review this\"\n" +
 			"  stave ask --continue \"And now?\"",
@@ -69,6 +70,7 @@ Ctrl-C ends the turn and keeps what was said, a second Ctrl-C leaves at once.`,
 	fl.IntVar(&f.maxTurns, "max-turns", defaultMaxTurns, "model requests of one turn")
 	fl.BoolVar(&f.continues, "continue", false, "go on with the newest conversation of this directory")
 	fl.StringVar(&f.resume, "resume", "", "go on with this conversation")
+	fl.StringArrayVar(&f.images, "image", nil, "a picture that goes with the prompt, png, jpeg, gif or webp; may be given several times")
 	return cmd
 }
 
@@ -83,21 +85,39 @@ func (a *app) ask(f *askFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	images, err := readImages(f.images)
+	if err != nil {
+		return err
+	}
+	say := session.Say{Text: prompt, Images: images, Headless: f.headless}
 	return a.hosted(func(h *host) error {
-		ctx := context.Background()
 		if !f.begins() {
-			return a.goOn(ctx, h, f, prompt)
+			return a.goOn(context.Background(), h, f, say)
 		}
-		cfg, err := a.begin(f)
-		if err != nil {
-			return err
-		}
-		log, err := h.engine.Begin(ctx, engine.Begin{Text: prompt, Headless: f.headless, By: a.by(), Config: cfg})
-		if err != nil {
-			return err
-		}
-		return a.finish(h, world.View{Log: log})
+		return a.beginWith(context.Background(), h, f, say)
 	})
+}
+
+// beginWith begins a conversation and says the prompt.
+func (a *app) beginWith(ctx context.Context, h *host, f *askFlags, say session.Say) error {
+	cfg, err := a.begin(f)
+	if err != nil {
+		return err
+	}
+	if err := a.canSee(cfg.Model, say.Images); err != nil {
+		return err
+	}
+	if err := a.enter(h, cfg.Dir); err != nil {
+		return err
+	}
+	log, err := h.engine.Begin(ctx, engine.Begin{Text: say.Text, Images: say.Images, Headless: say.Headless, By: a.by(), Config: cfg})
+	if err != nil {
+		return err
+	}
+	if note := wallsNote(cfg, h.commands.walls); note != "" {
+		a.note("stave: %s", note)
+	}
+	return a.finish(h, world.View{Log: log})
 }
 
 // begin puts together what a new conversation keeps: the settings, and what was
@@ -117,7 +137,7 @@ func (a *app) begin(f *askFlags) (session.Config, error) {
 	c := session.Config{
 		Mode: f.mode, ReadOnly: f.readOnly || s.ReadOnly, Model: f.model, Dir: f.dir, MaxRequests: f.maxTurns,
 		Budget: overlay(s.Budget.Amount, limit), Rules: s.rules.Snapshot(), System: s.system,
-		Sandbox: f.sandbox, Network: f.network,
+		Sandbox: f.sandbox, Network: f.network, Trusted: s.project.Dir != "",
 	}
 	if !f.given("mode") {
 		c.Mode = orUsual(s.Mode, f.mode)
@@ -156,7 +176,7 @@ func (a *app) resolve(f *askFlags) (err error) {
 }
 
 // goOn says the prompt to a conversation that exists.
-func (a *app) goOn(ctx context.Context, h *host, f *askFlags, prompt string) error {
+func (a *app) goOn(ctx context.Context, h *host, f *askFlags, say session.Say) error {
 	v, err := h.earlier(ctx, f)
 	if err != nil {
 		return err
@@ -168,12 +188,18 @@ func (a *app) goOn(ctx context.Context, h *host, f *askFlags, prompt string) err
 	if err := f.fits(v.Log, was); err != nil {
 		return err
 	}
+	if f.model == "" {
+		f.model = v.Model
+	}
+	if err := errors.Join(a.canSee(f.model, say.Images), a.enter(h, v.Dir)); err != nil {
+		return err
+	}
 	if f.given("model") && f.model != v.Model {
 		if err := h.engine.SwitchModel(ctx, v.Log, f.model, a.by()); err != nil {
 			return badInput("--model: %w", err)
 		}
 	}
-	if err := h.engine.Say(ctx, v.Log, session.Say{Text: prompt, Headless: f.headless}, a.by()); err != nil {
+	if err := h.engine.Say(ctx, v.Log, say, a.by()); err != nil {
 		return err
 	}
 	return a.finish(h, v)

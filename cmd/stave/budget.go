@@ -108,8 +108,9 @@ func (a *app) showBudget(v world.View) error {
 	if a.json {
 		return a.printJSON(struct {
 			Log      string          `json:"log"`
+			Priced   bool            `json:"priced"`
 			Accounts []world.Account `json:"accounts"`
-		}{v.Log, v.Accounts})
+		}{v.Log, a.models.priced(v.Model), v.Accounts})
 	}
 	for _, acc := range v.Accounts {
 		if acc.Path == world.RootPath {
@@ -119,6 +120,9 @@ func (a *app) showBudget(v world.View) error {
 		for _, row := range rowsOf(acc) {
 			a.printf("  %s\n", row)
 		}
+	}
+	if !a.models.priced(v.Model) {
+		a.printf("%s of %s, so its calls count no money\n", priceUnknown, line(v.Model, shownLine))
 	}
 	return nil
 }

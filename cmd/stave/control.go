@@ -111,7 +111,7 @@ func (a *app) resumeAll(ctx context.Context, h *host, headless bool) error {
 		if !a.json {
 			a.note("%s", a.paint(bold, log))
 		}
-		v, err := h.engine.Look(ctx, log)
+		v, err := a.look(ctx, h, log)
 		if err == nil {
 			err = a.resume(ctx, h, v, headless)
 		}
@@ -203,10 +203,19 @@ func (a *app) tell(ctx context.Context, h *host, log string, c machine.Command) 
 	return err
 }
 
+// look looks at a conversation that may be about to run.
+func (a *app) look(ctx context.Context, h *host, log string) (world.View, error) {
+	v, err := h.engine.Look(ctx, log)
+	if err == nil {
+		err = a.enter(h, v.Dir)
+	}
+	return v, err
+}
+
 // onLog runs f on the log a person means.
 func (a *app) onLog(name string, f func(ctx context.Context, h *host, v world.View) error) error {
 	return a.onMeta(name, func(ctx context.Context, h *host, m runelog.Meta) error {
-		v, err := h.engine.Look(ctx, m.Log)
+		v, err := a.look(ctx, h, m.Log)
 		if err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (a *app) demo() (err error) {
 	if err := writeProject(project); err != nil {
 		return err
 	}
-	h, err := openHost(filepath.Join(dir, "data"), engine.Options{Now: a.now, Provider: a.models.provider})
+	h, err := openHost(filepath.Join(dir, "data"), engine.Options{Now: a.now, Provider: a.models.provider}, false)
 	if err != nil {
 		return err
 	}

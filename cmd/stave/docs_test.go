@@ -9,6 +9,7 @@ import (
 
 	"stave/internal/config"
 	"stave/internal/mcp"
+	"stave/internal/model/catalog"
 	"stave/internal/policy"
 )
 
@@ -25,7 +26,7 @@ func TestDocs(t *testing.T) {
 		"configuration.md": func(n string, b []byte) error { _, err := config.Load(n, b); return err },
 		"policy.md":        func(n string, b []byte) error { _, err := policy.Load(n, b); return err },
 		"servers.md":       func(n string, b []byte) error { _, err := mcp.Load(n, b); return err },
-		"budgets.md":       nil,
+		"budgets.md":       func(n string, b []byte) error { _, err := catalog.Load(n, b); return err },
 		"sandbox.md":       nil,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))

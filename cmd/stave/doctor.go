@@ -2,13 +2,15 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"stave/internal/config"
-	"stave/internal/model/catalog"
+	"stave/internal/toolbox"
 	"stave/internal/toolbox/sandbox"
 )
 
@@ -88,11 +90,29 @@ func (a *app) lookAtSettings() []finding {
 	if b := s.Budget.MicroUSD; b > 0 {
 		says += ", at most " + config.USD(b) + " a conversation"
 	}
-	list := []finding{{What: "settings", OK: true, Says: says}}
+	list := []finding{{What: "settings", OK: true, Says: says}, a.lookAtMemory(s.Memory)}
 	for _, n := range s.notes {
 		list = append(list, finding{What: "project", Says: n})
 	}
 	return list
+}
+
+// lookAtMemory says whether agents may keep notes, and where.
+func (a *app) lookAtMemory(on bool) finding {
+	f := finding{What: "memory", OK: true, Says: "agents keep no notes (memory: true in " + configName + " lets them)"}
+	if !on {
+		return f
+	}
+	dir, err := a.dataDir()
+	if err != nil {
+		return finding{What: "memory", Says: err.Error()}
+	}
+	notes, err := toolbox.NotesIn(filepath.Join(dir, notesName)).List()
+	if err != nil {
+		return finding{What: "memory", Says: err.Error(), Do: "repair or remove " + filepath.Join(dir, notesName)}
+	}
+	f.Says = "agents may keep notes in " + filepath.Join(dir, notesName) + "; there are " + strconv.Itoa(len(notes))
+	return f
 }
 
 func (a *app) lookAtModels() []finding {
@@ -113,7 +133,7 @@ func (a *app) lookAtModels() []finding {
 		}
 		list = append(list, f)
 	}
-	return append(list, finding{What: "prices", OK: true, Says: "as of " + catalog.Date()})
+	return append(list, finding{What: "prices", OK: true, Says: "as of " + a.models.prices().Date()})
 }
 
 func (a *app) lookAtSandbox() []finding {
@@ -127,6 +147,14 @@ func (a *app) lookAtSandbox() []finding {
 		}
 		list = append(list, f)
 	}
-	best := string(report.Best())
-	return append(list, finding{What: "commands run in", OK: best != string(sandbox.Off), Says: best, Do: "install bubblewrap, or pass --sandbox off if you mean it"})
+	f := finding{What: "commands run in", OK: true, Says: string(report.Best())}
+	switch report.Best() {
+	case sandbox.Off:
+		f.OK, f.Do = false, "install bubblewrap, or pass --sandbox off if you mean it"
+	case sandbox.Landlock:
+		f.Says += ": " + landlockOnly
+		list = append(list, finding{What: "protected paths", Says: "not kept from commands", Do: moreWalls})
+	case sandbox.Bwrap:
+	}
+	return append(list, f)
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"stave/internal/engine"
+	"stave/internal/machine"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
@@ -41,6 +42,7 @@ type ending struct {
 	last     any // the event that ended the last turn
 	headless int // calls denied because nobody is there
 	stopped  session.Suspended
+	cut      bool // a person pressed Ctrl-C, and a turn ended of it
 }
 
 // seen is a rune on its way to the person.
@@ -198,7 +200,7 @@ func (f *follower) take(ctx context.Context, s seen) error {
 	return f.show(s.r, e)
 }
 
-// heed takes a signal: the first Ctrl-C ends the turn, the second the process.
+// heed takes a signal: the first Ctrl-C ends the turns, the second the process.
 // Being told to terminate leaves the turn to the next process.
 func (f *follower) heed(ctx context.Context, s os.Signal) error {
 	if s != os.Interrupt {
@@ -212,25 +214,45 @@ func (f *follower) heed(ctx context.Context, s os.Signal) error {
 	return nil
 }
 
-// interrupt ends the running turn, or the one that is about to start.
+// interrupt ends the running turns, or the one that is about to start.
 func (f *follower) interrupt(ctx context.Context) {
 	done, err := f.host.interrupt(ctx, f.log, f.app.by())
 	f.unheard = err == nil && !done
+	f.ending.cut = f.ending.cut || done
 }
 
-// interrupt ends the root agent's running turn and reports whether there was one.
+// interrupt ends every running turn of a conversation, the root agent's first so
+// that it does not go on with what the others leave behind, and reports whether
+// there was one.
 func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
 	v, err := h.engine.Look(ctx, log)
 	if err != nil {
 		return false, err
 	}
+	var turns []world.Path
 	for _, m := range v.Machines {
-		if m.Machine == "turn" && ofRoot(string(m.Path)) && slices.Contains(m.Possible, "interrupt") {
-			_, err := h.engine.Tell(ctx, world.Message{Log: log, Path: m.Path, By: by, Command: turn.Interrupt{}})
+		if m.Machine == "turn" && slices.Contains(m.Possible, "interrupt") {
+			turns = append(turns, m.Path)
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b world.Path) int {
+		return btoi(ofRoot(string(b))) - btoi(ofRoot(string(a)))
+	})
+	for _, p := range turns {
+		_, err := h.engine.Tell(ctx, world.Message{Log: log, Path: p, By: by, Command: turn.Interrupt{}})
+		var over *machine.Refusal
+		if err != nil && !errors.As(err, &over) { // one that has ended meanwhile is what we want
 			return true, err
 		}
 	}
-	return false, nil
+	return len(turns) > 0, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // askPerson puts a question to the person at the terminal and reports whether it
@@ -294,9 +316,10 @@ func (n ending) err(a *app) error {
 			return fmt.Errorf("%w: the turn used all its model requests (--max-turns); `%s` goes on", errBudget, a.command("send %s TEXT", log))
 		}
 	case turn.Interrupted:
-		if strings.HasPrefix(e.Reason, "interrupt") {
-			return fmt.Errorf("%w: what was said so far is kept; `%s` goes on", errInterrupted, a.command("send %s TEXT", log))
-		}
+		n.cut = n.cut || strings.HasPrefix(e.Reason, "interrupt")
+	}
+	if n.cut {
+		return fmt.Errorf("%w: what was said so far is kept; `%s` goes on", errInterrupted, a.command("send %s TEXT", log))
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ type host struct {
 	log      runelog.Log
 	engine   *engine.Engine
 	commands *runner
-	servers  *servers // nil where none is configured
-	hooks    hookSet
+	servers  *servers
+	hooks    *hookSet // nil where there is none
 }
 
 // hosted runs f on the data directory's host.
@@ -48,15 +48,16 @@ func (a *app) hosted(f func(h *host) error) (err error) {
 	if err != nil {
 		return err
 	}
+	a.models.learnKeys()
 	opt := engine.Options{Now: a.now, Provider: a.models.provider, Info: a.models.info, Tokens: catalog.Tokens, Secrets: a.models.secrets}
-	var hooks hookSet
+	var hooks *hookSet
 	if len(c.Hooks) > 0 {
-		if hooks, err = newHooks(c.Hooks); err != nil {
-			return badInput("%w", err)
+		if hooks, err = newHooks("", c.Hooks); err != nil {
+			return err
 		}
 		opt.Hooks = hooks
 	}
-	h, err := openHost(dir, opt)
+	h, err := openHost(dir, opt, c.Memory)
 	if err != nil {
 		return err
 	}
@@ -82,8 +83,25 @@ func (a *app) leave(h *host) error {
 	return h.close()
 }
 
+// enter prepares for a conversation in a directory: the servers of its project are
+// there, and hooks are told of it. It comes before the conversation runs.
+func (a *app) enter(h *host, dir string) error {
+	if err := h.hooks.enter(dir); err != nil {
+		return err
+	}
+	data, err := a.dataDir()
+	if err != nil {
+		return err
+	}
+	theirs, notes := projectServers(data, dir, h.servers.own)
+	for _, n := range notes {
+		a.note("stave: %s", visible(n))
+	}
+	return h.servers.enter(dir, theirs)
+}
+
 // openHost is where the rooms are put together.
-func openHost(dir string, opt engine.Options) (*host, error) {
+func openHost(dir string, opt engine.Options, memory bool) (*host, error) {
 	store, err := openStore(dir)
 	if err != nil {
 		return nil, err
@@ -99,22 +117,43 @@ func openHost(dir string, opt engine.Options) (*host, error) {
 	}
 	opt.Checkpoints = kept
 	opt.Expecting = h.commands.expect
-	opt.Survived, opt.Settled = h.commands.survived, h.commands.settled
-	opt.Tools, err = toolbox.NewSet(tools(h.commands)...)
+	opt.Survived, opt.Settled, opt.Abandoned = h.commands.survived, h.commands.settled, h.commands.abandoned
+	list := tools(h.commands)
+	if memory {
+		list = append(list, toolbox.Memory(filepath.Join(dir, notesName), h.tainted))
+	}
+	opt.Tools, err = toolbox.NewSet(list...)
 	if err == nil {
 		err = emptyDir(opt.TempDir)
 	}
 	if err == nil {
-		h.servers, err = loadServers(dir)
+		h.servers, err = loadServers(dir, opt.Secrets)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	if h.servers != nil {
-		opt.MoreTools = h.servers.tools
-	}
+	opt.MoreTools = h.servers.tools
 	h.engine = engine.New(opt)
 	return h, nil
+}
+
+// tainted says whether a conversation under way has read what strangers wrote. A
+// note does not know which conversation it comes from, so each of them counts;
+// where it cannot be told, it is so.
+func (h *host) tainted() bool {
+	ctx := context.Background()
+	for m, err := range h.log.List(ctx) {
+		if err != nil {
+			return true
+		}
+		if m.Archived || m.WaitsFor == "" {
+			continue
+		}
+		if v, err := h.engine.Look(ctx, m.Log); err != nil || v.Taint.Untrusted {
+			return true
+		}
+	}
+	return false
 }
 
 // tools are those every agent has.
@@ -159,8 +198,5 @@ func (h *host) close() error {
 	defer cancel()
 	err := errors.Join(h.engine.Close(ctx), h.commands.close())
 	h.hooks.wait()
-	if h.servers != nil {
-		err = errors.Join(err, h.servers.close())
-	}
-	return errors.Join(err, h.log.Close())
+	return errors.Join(err, h.servers.close(), h.log.Close())
 }

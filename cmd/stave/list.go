@@ -27,12 +27,13 @@ type logJSON struct {
 	CreatedAt string  `json:"created_at"`
 	UpdatedAt string  `json:"updated_at"`
 	CostUSD   float64 `json:"cost_usd"`
+	Priced    bool    `json:"priced"` // else the cost is not known, and 0 says nothing
 	WaitsFor  string  `json:"waits_for,omitzero"`
 	Seq       uint64  `json:"seq"`
 }
 
 func logFor(m runelog.Meta) logJSON {
-	return logJSON{m.Log, m.Kind, m.State, m.Title, rfc3339(m.CreatedMs), rfc3339(m.UpdatedMs), m.CostUSD, m.WaitsFor, m.Seq}
+	return logJSON{m.Log, m.Kind, m.State, m.Title, rfc3339(m.CreatedMs), rfc3339(m.UpdatedMs), m.CostUSD, m.CostUSD > 0, m.WaitsFor, m.Seq}
 }
 
 func (a *app) lsCmd() *cobra.Command {
@@ -94,6 +95,8 @@ func (a *app) printLogs(metas []runelog.Meta) error {
 type viewJSON struct {
 	world.View
 	Questions []questionJSON `json:"questions"`
+	CostUSD   float64        `json:"cost_usd"`
+	Priced    bool           `json:"priced"`
 }
 
 func (a *app) showCmd() *cobra.Command {
@@ -112,7 +115,8 @@ func (a *app) showCmd() *cobra.Command {
 					return err
 				}
 				if a.json {
-					j := viewJSON{View: v}
+					j := viewJSON{View: v, Priced: a.models.priced(v.Model)}
+					j.CostUSD, _ = a.cost(v)
 					for _, q := range v.Questions {
 						j.Questions = append(j.Questions, questionFor(q))
 					}
@@ -149,7 +153,8 @@ func (a *app) showView(v world.View) {
 	if v.Origin != nil {
 		a.field("fork of", fmt.Sprintf("%s at rune %d", v.Origin.Log, v.Origin.Seq))
 	}
-	a.field("so far", spent(v))
+	_, cost := a.cost(v)
+	a.field("so far", spent(v)+", "+cost)
 	for _, w := range v.Waiting {
 		a.field("waiting", fmt.Sprintf("(%s) %s", w.Mode, line(w.Text, shownLine)))
 	}

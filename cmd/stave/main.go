@@ -21,7 +21,7 @@ func main() {
 		case sandbox.Verb:
 			os.Exit(sandbox.Main(os.Args[2:]))
 		case supervisor.Verb:
-			os.Exit(supervisor.Main(os.Args[2:]))
+			os.Exit(supervisor.MainWith(os.Args[2:], sandbox.Confine))
 		}
 	}
 	if os.Getenv("GOGC") == "" {

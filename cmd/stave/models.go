@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"stave/internal/config"
-	"stave/internal/engine"
 	"stave/internal/model"
 	"stave/internal/model/anthropic"
 	"stave/internal/model/catalog"
@@ -57,18 +56,19 @@ type models struct {
 
 	mu       sync.Mutex
 	settings config.Config
+	catalog  *catalog.Catalog          // with the person's own prices; nil is what is built in
 	loaded   map[string]model.Provider // by service, and scripts by name
 }
 
 // use takes the person's settings; it is called before the first model is looked
 // up. What was taken first stays: providers that are open already wait in its queue.
-func (m *models) use(c config.Config, keys string) {
+func (m *models) use(c config.Config, prices *catalog.Catalog, keys string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.queue != nil {
 		return
 	}
-	m.settings, m.keys = c, keys
+	m.settings, m.catalog, m.keys = c, prices, keys
 	lanes := map[string]queue.Limits{}
 	for name, l := range c.Lanes {
 		lanes[name] = queue.Limits{Concurrency: l.Concurrency, Rate: l.PerMinute / 60}
@@ -103,7 +103,7 @@ func (m *models) provider(_ context.Context, name string) (model.Provider, error
 		return nil, err
 	}
 	m.secrets.Add(key)
-	p, err := s.open(key, m.getenv)
+	p, err := s.open(key, m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}
@@ -167,13 +167,13 @@ func (s service) address(getenv func(string) string) string {
 }
 
 // open returns the adapter that speaks a service's dialect.
-func (s service) open(key string, getenv func(string) string) (model.Provider, error) {
-	base := s.address(getenv)
+func (s service) open(key string, m *models) (model.Provider, error) {
+	base := s.address(m.getenv)
 	switch s.Kind {
 	case "anthropic":
 		return anthropic.New(anthropic.Options{APIKey: key, BaseURL: base, MaxOutput: func(name string) int64 {
-			info, _ := catalog.Lookup(s.name, name)
-			return info.MaxOutput
+			known, _ := m.lookup(s.name, name)
+			return known.MaxOutput
 		}}), nil
 	case "openai":
 		return openai.NewResponses(openai.Options{Name: s.name, APIKey: key, BaseURL: base}), nil
@@ -269,31 +269,4 @@ func (m *models) localModel() string {
 		return ""
 	}
 	return list.Data[0].ID
-}
-
-// info says what is known of a model, for budgets and windows.
-func (m *models) info(name string) engine.ModelInfo {
-	of, id, ok := strings.Cut(name, "/")
-	if !ok || strings.HasPrefix(name, scriptPrefix) {
-		return engine.ModelInfo{}
-	}
-	known, ok := catalog.Lookup(m.family(of), id)
-	if !ok {
-		return engine.ModelInfo{}
-	}
-	return engine.ModelInfo{
-		Window: known.Context, MaxOutput: known.MaxOutput, Cost: known.Cost, Worst: known.WorstCase,
-		NoImages: !known.Images, NoTools: !known.Tools,
-	}
-}
-
-// family is the name the catalogue has a service's models under.
-func (m *models) family(of string) string {
-	if s, ok := m.settings.Services[of]; ok {
-		of = s.Kind
-	}
-	if of == "openai-chat" {
-		return "openai"
-	}
-	return of
 }

@@ -12,15 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stave/internal/engine"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
 
 // forkJSON names a new log and where it comes from.
 type forkJSON struct {
-	Log    string `json:"log"`
-	Origin string `json:"origin"`
-	At     uint64 `json:"at"`
+	Log    string          `json:"log"`
+	Origin string          `json:"origin"`
+	At     uint64          `json:"at"`
+	Files  *engine.Rewound `json:"files,omitzero"` // what became of the workspace, with --files
 }
 
 // nameJSON names a log that was archived or restored.
@@ -31,10 +33,12 @@ type nameJSON struct {
 
 func (a *app) forkCmd() *cobra.Command {
 	var at uint64
+	var files bool
 	cmd := &cobra.Command{
-		Use:     "fork LOG",
-		Short:   "Begin a new conversation from a point of an old one",
-		Long:    "Begins a conversation with what was said in another up to a rune, and prints its name. The other stays as it is.",
+		Use:   "fork LOG",
+		Short: "Begin a new conversation from a point of an old one",
+		Long: `Begins a conversation with what was said in another up to a rune, and prints its name. The other stays as it is.
+With --files the workspace, which both share, goes back to how it was at that rune, as with ` + "`stave rewind --files`" + `.`,
 		Example: "  stave fork last --at 42\n  stave ask --resume \"$(stave fork last --at 42)\" \"Try it without a library\"",
 		Args:    exactly("LOG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,15 +46,16 @@ func (a *app) forkCmd() *cobra.Command {
 				return badInput("--at 0: the first rune is 1")
 			}
 			return a.onLog(args[0], func(ctx context.Context, h *host, v world.View) error {
-				return a.fork(ctx, h, v, at)
+				return a.fork(ctx, h, v, at, files)
 			})
 		},
 	}
 	cmd.Flags().Uint64Var(&at, "at", 0, "the last rune that still counts (default: the last there is)")
+	cmd.Flags().BoolVar(&files, "files", false, "put the workspace back, too")
 	return cmd
 }
 
-func (a *app) fork(ctx context.Context, h *host, v world.View, at uint64) error {
+func (a *app) fork(ctx context.Context, h *host, v world.View, at uint64, files bool) error {
 	log, err := h.engine.Fork(ctx, v.Log, at, a.by())
 	if err != nil {
 		return err
@@ -58,13 +63,24 @@ func (a *app) fork(ctx context.Context, h *host, v world.View, at uint64) error 
 	if _, err := h.engine.Settle(ctx, log); err != nil {
 		return err
 	}
-	if a.json {
-		if at == 0 {
-			at = v.Seq
+	if at == 0 {
+		at = v.Seq
+	}
+	told := forkJSON{Log: log, Origin: v.Log, At: at}
+	if files {
+		done, err := h.engine.RestoreFiles(ctx, v.Log, at)
+		if err != nil {
+			return fmt.Errorf("%s has begun, but its files are as they were: %w", log, err)
 		}
-		return a.printJSON(forkJSON{log, v.Log, at})
+		told.Files = &done
+	}
+	if a.json {
+		return a.printJSON(told)
 	}
 	a.printf("%s\n", log)
+	if files {
+		a.note("%s", putBack(*told.Files))
+	}
 	return nil
 }
 

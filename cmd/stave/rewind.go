@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,9 @@ are put back as they were. A checkpoint is kept before the first change of every
 			return badInput("rewind: --to is missing; `%s` shows the runes", a.command("log %s", args[0]))
 		}
 		return a.onLog(args[0], func(ctx context.Context, h *host, v world.View) error {
+			if to > v.Seq {
+				return badInput("--to %d: rune %d is still to come; the last of %s is %d", to, to, v.Log, v.Seq)
+			}
 			done, err := h.engine.Rewind(ctx, engine.Rewind{Log: v.Log, To: to, Files: files, By: a.by()})
 			if err != nil {
 				return err
@@ -34,7 +38,7 @@ are put back as they were. A checkpoint is kept before the first change of every
 			case a.json:
 				return a.printJSON(done)
 			case files:
-				a.note("%s goes on from rune %d; %s put back, %s removed", v.Log, to, count(done.Restored, "file", "files"), count(done.Removed, "file", "files"))
+				a.note("%s goes on from rune %d; %s", v.Log, to, putBack(done))
 			default:
 				a.note("%s goes on from rune %d", v.Log, to)
 			}
@@ -44,4 +48,9 @@ are put back as they were. A checkpoint is kept before the first change of every
 	cmd.Flags().Uint64Var(&to, "to", 0, "the last rune that counts")
 	cmd.Flags().BoolVar(&files, "files", false, "put the workspace back, too")
 	return cmd
+}
+
+// putBack says what became of a workspace.
+func putBack(done engine.Rewound) string {
+	return fmt.Sprintf("%s put back, %s removed", count(done.Restored, "file", "files"), count(done.Removed, "file", "files"))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -62,6 +63,9 @@ const autoLevel = "auto"
 type runner struct {
 	dir string // of the supervisors
 
+	asked  sync.Once
+	report sandbox.Report // what can be built here, once asked
+
 	mu     sync.Mutex
 	client *supervisor.Client
 	done   []string // commands whose results are durable: to be forgotten
@@ -91,45 +95,77 @@ func (r *runner) Run(ctx context.Context, c toolbox.Command, out func([]byte)) (
 		}
 		// A start is on record before it happens: this one never was.
 	}
-	launch, err := confine(ctx, c)
+	launch, err := r.confine(ctx, c)
 	if err != nil {
 		return toolbox.Ending{}, err
 	}
+	defer launch.Release()
 	client, err := r.supervisor()
 	if err != nil {
 		return toolbox.Ending{}, err
 	}
-	end, err := client.Run(ctx, supervisor.Spec{
-		ID: c.ID, Argv: launch.Argv, Dir: launch.Dir, Env: launch.Env, Deadline: c.Deadline, Session: c.Session,
-		Collect: r.take(),
-	}, out)
+	end, err := client.Run(ctx, r.spec(c, launch), out)
 	return r.ending(c, end, err)
 }
 
+// spec tells a supervisor what to start.
+func (r *runner) spec(c toolbox.Command, l sandbox.Launch) supervisor.Spec {
+	s := supervisor.Spec{
+		ID: c.ID, Argv: l.Argv, Dir: l.Dir, Env: l.Env, Deadline: c.Deadline, Session: c.Session,
+		Hold: l.Hold, Wrapped: l.Wrapped, Walls: l.Walls, Inner: l.Inner, Collect: r.take(),
+	}
+	for _, f := range l.Files {
+		s.Files = append(s.Files, supervisor.File(f))
+	}
+	return s
+}
+
 // confine puts a command behind the walls its conversation asks for.
-func confine(ctx context.Context, c toolbox.Command) (sandbox.Launch, error) {
+func (r *runner) confine(ctx context.Context, c toolbox.Command) (sandbox.Launch, error) {
 	s, _ := ctx.Value(commandKey{}).(commandSettings)
-	level, err := levelOf(s.level)
+	level, err := r.levelOf(s.level)
 	if err != nil {
 		return sandbox.Launch{}, err
 	}
-	return sandbox.Command(sandbox.Profile{
+	var report sandbox.Report
+	if level != sandbox.Off {
+		report = r.walls()
+	}
+	p := sandbox.Profile{
 		Level: level, Workspace: c.Dir, Protected: sandbox.DefaultProtected(), AcceptUnprotected: level == sandbox.Landlock,
 		Network: s.network, Env: c.Env,
-	}, c.Argv, c.Dir)
+	}
+	if level == sandbox.Landlock { // which has no /tmp of its own
+		p.TempDir = filepath.Join(os.TempDir(), filepath.Base(r.dir)+fmt.Sprintf("-tmp-%d", os.Getuid()))
+		if err := privateDir(p.TempDir); err != nil {
+			return sandbox.Launch{}, err
+		}
+		p.Env = append(slices.Clone(p.Env), "TMPDIR="+p.TempDir)
+	}
+	return report.Command(p, c.Argv, c.Dir)
 }
 
 // levelOf reads a level; auto is the strongest that can be built, and where none
 // can, a person has to say that they want none.
-func levelOf(name string) (sandbox.Level, error) {
+func (r *runner) levelOf(name string) (sandbox.Level, error) {
 	if name != "" && name != autoLevel {
 		return sandbox.ParseLevel(name)
 	}
-	report := sandbox.Detect()
+	report := r.walls()
 	if best := report.Best(); best != sandbox.Off {
 		return best, nil
 	}
 	return "", fmt.Errorf("no sandbox can be built here, so no command runs: %w", errors.Join(report.Of(sandbox.Bwrap).Err(), report.Of(sandbox.Landlock).Err()))
+}
+
+// wallsName is where a runner keeps what it found out about sandboxes.
+const wallsName = "sandbox.json"
+
+// walls says what can be built here. To find out takes processes, so it is asked
+// once and remembered as long as the machine is up.
+func (r *runner) walls() sandbox.Report {
+	r.asked.Do(func() { r.report = sandbox.Remembered(filepath.Join(r.dir, wallsName)) })
+	return r.report
 }
 
 // supervisor starts ours when the first command comes.
@@ -233,6 +269,28 @@ func (r *runner) settled(c tool.Call, attempt int) {
 	}
 	_ = supervisor.Forget(r.dir, id) // what is left over is small
 }
+
+// abandoned ends a command that outlived us and whose call has ended meanwhile.
+func (r *runner) abandoned(c tool.Call, attempt int) {
+	id := runID(c, attempt)
+	client, _, err := supervisor.Find(r.dir, id)
+	if err != nil || client == nil {
+		_ = supervisor.Forget(r.dir, id) // nothing runs any more
+		return
+	}
+	defer client.Close(false)
+	if client.Cancel(id) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), abandonPatience)
+	defer cancel()
+	if _, err := client.Attach(ctx, id, 0, nil); err == nil {
+		_ = client.Collect(id)
+	}
+}
+
+// abandonPatience is how long we wait for a command that nobody wants any more.
+const abandonPatience = 5 * time.Second
 
 func runID(c tool.Call, attempt int) string { return fmt.Sprintf("%s.%d", c.CallID, attempt) }
 

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == sandbox.Verb || os.Args[1] == supervisor.Verb) {
 		main()
 	}
-	testscript.Main(m, map[string]func(){"stave": main, "weather": mcpServer})
+	testscript.Main(m, map[string]func(){"stave": main, "weather": mcpServer, "browse": browse})
 }
 
 // nobodyThere is an address where nothing can listen.
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		Condition: canBuild,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "fields": fields, "keep": keep, "await": await, "forge": forge, "flip": flip,
-			"slay": slay, "absent": absent, "wire": serve, "awaitcall": awaitCall,
+			"slay": slay, "absent": absent, "wire": serve, "awaitcall": awaitCall, "guard": guard,
 		},
 	})
 }

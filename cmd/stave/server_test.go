@@ -19,14 +19,33 @@ func mcpServer() {
 		os.Exit(1)
 	}
 	mark.Close()
+	if weather(os.Args[1]).Run(context.Background(), &mcp.StdioTransport{}) != nil {
+		os.Exit(1)
+	}
+}
+
+// weather has a tool, a prompt and two things to read.
+func weather(about string) *mcp.Server {
 	type args struct {
 		City string `json:"city"`
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "forecast", Description: os.Args[1]}, func(_ context.Context, _ *mcp.CallToolRequest, a args) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "forecast", Description: about}, func(_ context.Context, _ *mcp.CallToolRequest, a args) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "rain in " + a.City}}}, nil, nil
 	})
-	if s.Run(context.Background(), &mcp.StdioTransport{}) != nil {
-		os.Exit(1)
+	s.AddPrompt(&mcp.Prompt{Name: "plan", Description: "a day out", Arguments: []*mcp.PromptArgument{
+		{Name: "city", Required: true}, {Name: "day", Description: "which one"},
+	}}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		text := "Plan a day in " + r.Params.Arguments["city"] + "\x1b[31m."
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+	})
+	for uri, content := range map[string]*mcp.ResourceContents{
+		"sky://today": {Text: "clouds\n"}, "sky://photo": {Blob: []byte{0, 1, 2}, MIMEType: "image/x-sky"},
+	} {
+		content.URI = uri
+		s.AddResource(&mcp.Resource{URI: uri, Name: "sky", Description: "how it looks"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
+		})
 	}
+	return s
 }

@@ -3,45 +3,77 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"stave/internal/mcp"
+	"stave/internal/secret"
 	"stave/internal/toolbox"
 )
 
 // mcpPatience is how long people wait for servers to say what they have.
 const mcpPatience = 15 * time.Second
 
-// servers are those a person configured. They are started when the first model
-// call wants their tools: commands that only look at a conversation start none.
+// servers are those a person configured, and those of the project at work. They
+// are started when the first model call wants their tools: commands that only look
+// at a conversation start none.
 type servers struct {
-	config mcp.Config
-	pins   string
+	data    string
+	own     mcp.Config
+	secrets *secret.Set // learns what servers are given; nil for nothing
+	openURL func(ctx context.Context, server, url string) error
 
-	mu  sync.Mutex
-	hub *mcp.Hub // nil until it is wanted
+	mu     sync.Mutex
+	dir    string                // of the project
+	theirs map[string]mcp.Server // of the project, none of a name in own
+	hub    *mcp.Hub              // nil until it is wanted
 }
 
-// loadServers reads which servers there are, nil where there are none.
-func loadServers(data string) (*servers, error) {
+// loadServers reads which servers a person has.
+func loadServers(data string, secrets *secret.Set) (*servers, error) {
+	s := &servers{data: data, secrets: secrets}
 	file := filepath.Join(data, mcpName)
 	b, err := readIfThere(file)
 	if err != nil || b == nil {
-		return nil, err
+		return s, err
 	}
-	c, err := mcp.Load(file, b)
-	if err != nil {
+	if s.own, err = mcp.Load(file, b); err != nil {
 		return nil, badInput("%w", err)
 	}
-	if len(c.Servers) == 0 {
-		return nil, nil
+	s.learn(s.own)
+	return s, nil
+}
+
+// learn keeps secret what servers are given.
+func (s *servers) learn(c mcp.Config) {
+	if s.secrets == nil {
+		return
 	}
-	return &servers{config: c, pins: filepath.Join(data, pinsName)}, nil
+	for _, value := range c.Secrets(os.LookupEnv) {
+		s.secrets.Add(value)
+	}
+}
+
+// enter takes in the servers of the project in a directory instead of those of
+// the one before.
+func (s *servers) enter(dir string, theirs map[string]mcp.Server) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(theirs) == 0 && len(s.theirs) == 0 || dir == s.dir && reflect.DeepEqual(theirs, s.theirs) {
+		return nil
+	}
+	s.dir, s.theirs = dir, theirs
+	s.learn(mcp.Config{Servers: theirs})
+	if s.hub == nil {
+		return nil
+	}
+	err := s.hub.Close()
+	s.hub = nil
+	return err
 }
 
 // start connects the servers, once, and waits until they have said what they
@@ -50,13 +82,31 @@ func (s *servers) start(ctx context.Context) *mcp.Hub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hub == nil {
-		s.hub = mcp.Start(s.config, mcp.Options{Pins: mcp.NewFilePins(s.pins), Lookup: os.LookupEnv})
+		all := mcp.Config{Servers: map[string]mcp.Server{}}
+		maps.Copy(all.Servers, s.theirs)
+		maps.Copy(all.Servers, s.own.Servers)
+		kept := keptFor{dir: s.dir, theirs: s.theirs}
+		s.hub = mcp.Start(all, mcp.Options{
+			Pins:   scopedPins{mcp.NewFilePins(filepath.Join(s.data, pinsName)), kept},
+			Tokens: scopedTokens{mcp.NewFileTokens(filepath.Join(s.data, tokensName)), kept},
+			Lookup: os.LookupEnv, OpenURL: s.openURL,
+		})
 		_ = s.hub.Ready(ctx) // what is not ready says so in its state
 	}
 	return s.hub
 }
 
+// none reports whether there is no server at all.
+func (s *servers) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.own.Servers) == 0 && len(s.theirs) == 0
+}
+
 func (s *servers) tools() []toolbox.Tool {
+	if s.none() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), mcpPatience)
 	defer cancel()
 	return s.start(ctx).Tools()
@@ -69,138 +119,6 @@ func (s *servers) close() error {
 		return nil
 	}
 	return s.hub.Close()
-}
-
-func (a *app) serversCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "servers",
-		Short: "The MCP servers in mcp.json: what they offer, what is approved",
-		Long: `Lists the servers in mcp.json of the data directory and the tools they offer. Nothing of a server is started or
-offered to a model before you approved what it is, and a definition that changes must be approved again.`,
-		Example: "  stave servers\n  stave servers approve files\n  stave servers revoke files",
-		Args:    atMost(0),
-		RunE: func(*cobra.Command, []string) error {
-			return a.withServers(func(_ context.Context, h *mcp.Hub) error { return a.showServers(h) })
-		},
-	}
-	cmd.AddCommand(&cobra.Command{
-		Use: "approve SERVER", Short: "Approve a server as it is configured, then its tools as they are now", Args: exactly("SERVER"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.withServers(func(ctx context.Context, h *mcp.Hub) error { return a.approveServer(ctx, h, args[0]) })
-		},
-	}, &cobra.Command{
-		Use: "revoke SERVER", Short: "Take an approval back", Args: exactly("SERVER"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.withServers(func(_ context.Context, h *mcp.Hub) error {
-				if err := h.Revoke(args[0]); err != nil {
-					return badInput("%w", err)
-				}
-				a.note("%s is not approved any more", args[0])
-				return nil
-			})
-		},
-	})
-	return cmd
-}
-
-// withServers runs f with the servers connected, or as far as they come.
-func (a *app) withServers(f func(context.Context, *mcp.Hub) error) error {
-	data, err := a.dataDir()
-	if err != nil {
-		return err
-	}
-	s, err := loadServers(data)
-	if err != nil {
-		return err
-	}
-	if s == nil {
-		a.note("no MCP server is configured; write them into %s", filepath.Join(data, mcpName))
-		return nil
-	}
-	defer s.close()
-	ctx, cancel := context.WithTimeout(context.Background(), mcpPatience)
-	defer cancel()
-	return f(ctx, s.start(ctx))
-}
-
-func (a *app) showServers(h *mcp.Hub) error {
-	for _, s := range h.State() {
-		if a.json {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-			continue
-		}
-		a.printf("%s  %s%s\n", s.Name, s.Status, because(s.Why))
-		if s.Review != nil {
-			a.printf("  would run: %s\n", visible(string(s.Review.After)))
-		}
-		for _, t := range s.Tools {
-			a.printf("  %-40s %s%s\n", t.Name, t.Status, because(t.Why))
-		}
-		for _, n := range s.Notes {
-			a.printf("  note: %s\n", visible(n))
-		}
-	}
-	return nil
-}
-
-func because(why string) string {
-	if why == "" {
-		return ""
-	}
-	return ": " + visible(why)
-}
-
-// approveServer approves a server, waits for its tools, and approves those: a
-// person has seen both with `stave servers`.
-func (a *app) approveServer(ctx context.Context, h *mcp.Hub, name string) error {
-	s, err := serverState(h, name)
-	if err != nil {
-		return err
-	}
-	if s.Review != nil {
-		if err := h.ApproveServer(name, s.Review.Digest); err != nil {
-			return badInput("%w", err)
-		}
-		if s, err = restarted(ctx, h, name); err != nil {
-			return err
-		}
-	}
-	digests := map[string]string{}
-	for _, t := range s.Tools {
-		if t.Review != nil {
-			digests[t.Tool] = t.Review.Digest
-		}
-	}
-	if len(digests) > 0 {
-		if err := h.ApproveTools(name, digests); err != nil {
-			return badInput("%w", err)
-		}
-	}
-	return a.showServers(h)
-}
-
-// restarted waits until a server that was approved has been started: that
-// happens in the background, so for a moment it looks as before.
-func restarted(ctx context.Context, h *mcp.Hub, name string) (mcp.ServerState, error) {
-	const poll = 10 * time.Millisecond
-	for {
-		s, err := serverState(h, name)
-		if err != nil || s.Review == nil && s.Status != mcp.Connecting || ctx.Err() != nil {
-			return s, err
-		}
-		time.Sleep(poll)
-	}
-}
-
-func serverState(h *mcp.Hub, name string) (mcp.ServerState, error) {
-	for _, s := range h.State() {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return mcp.ServerState{}, badInput("there is no MCP server %q; `stave servers` lists them", name)
 }
 
 // makePrivate makes a directory that only its owner may look into.

@@ -19,9 +19,11 @@ const (
 	rulesName  = "rules.yaml"
 	mcpName    = "mcp.json"
 	pinsName   = "mcp-pins.json"
+	tokensName = "mcp-tokens"
 	trustName  = "trust.json"
 	keysName   = "keys"
 	pricesName = "prices.yaml"
+	notesName  = "memory"
 )
 
 // settings is what holds for a conversation that begins now.
@@ -58,10 +60,15 @@ func (a *app) useSettings() (config.Config, error) {
 		return config.Config{}, err
 	}
 	c, err := a.userConfig()
-	if err == nil {
-		a.models.use(c, filepath.Join(dir, keysName))
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	prices, err := loadPrices(dir)
+	if err != nil {
+		return c, err
+	}
+	a.models.use(c, prices, filepath.Join(dir, keysName))
+	return c, nil
 }
 
 func readIfThere(file string) ([]byte, error) {
@@ -106,22 +113,37 @@ func loadRules(file string) (policy.Rules, error) {
 	return rules, nil
 }
 
-// addProject reads what the project says, unless nobody trusts it: then nothing
-// of it is even opened.
-func (a *app) addProject(s *settings, data, dir string) error {
+// trustedProject reads what the project in a directory says, unless nobody trusts
+// it: then nothing of it is even opened. Changed says that it was another when it
+// was trusted; then it says nothing.
+func trustedProject(data, dir string) (p config.Project, changed bool, err error) {
 	trust, err := config.OpenTrust(filepath.Join(data, trustName))
 	if err != nil {
-		return badInput("%w", err)
+		return p, false, badInput("%w", err)
 	}
 	if !trust.Known(dir) {
-		return nil
+		return p, false, nil
 	}
-	p, err := config.ReadProject(dir)
-	if err != nil {
-		return badInput("%w", err)
+	if p, err = config.ReadProject(dir); err != nil {
+		return config.Project{}, false, badInput("%w", err)
 	}
 	if !trust.Holds(p) {
+		return config.Project{}, true, nil
+	}
+	return p, false, nil
+}
+
+// addProject lets a trusted project make things stricter.
+func (a *app) addProject(s *settings, data, dir string) error {
+	p, changed, err := trustedProject(data, dir)
+	if err != nil {
+		return err
+	}
+	if changed {
 		s.notes = append(s.notes, fmt.Sprintf("what %s says to agents has changed since you trusted it, so none of it is used; `%s` looks at it again", dir, a.command("trust %s", dir)))
+		return nil
+	}
+	if p.Dir == "" {
 		return nil
 	}
 	s.project, s.system = p, string(p.Files["AGENTS.md"])

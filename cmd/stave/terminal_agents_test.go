@@ -53,3 +53,34 @@ func TestInterruptHelpers(t *testing.T) {
 		t.Errorf("something still runs: %s", list)
 	}
 }
+
+const background = `
+scenes:
+  - opening: wait for it
+    replies:
+      - calls: [{tool: Bash, args: {command: "echo waiting; exec sleep 30"}}]
+replies:
+  - calls: [{tool: SpawnAgent, args: {task: wait for it, background: true}}]
+  - text: It is on its way.
+`
+
+// TestInterruptBackground shows that one Ctrl-C also ends an agent that works on
+// after the turn that started it.
+func TestInterruptBackground(t *testing.T) {
+	t.Parallel()
+	s := atTerminal(t, background, "ask", "--mode", "yolo", "--model", "script:script.yaml", "--sandbox", "off", "go")
+	s.expect("It is on its way.")
+	for !strings.Contains(s.seen(), "waiting") {
+		s.expect("\n")
+	}
+	s.types(ctrlC)
+	s.expect("stave: interrupted: what was said so far is kept")
+	s.ends(130)
+	log := s.stave("log", "last")
+	if strings.Count(log, "turn.completed") != 1 || strings.Count(log, "turn.interrupted") != 1 {
+		t.Errorf("not just the second agent's turn was interrupted:\n%s", log)
+	}
+	if list := s.stave("ls", "--json"); strings.Contains(list, `"waits_for"`) {
+		t.Errorf("something still runs: %s", list)
+	}
+}

@@ -22,7 +22,8 @@ type reason struct {
 	Since    string  `json:"since"`
 	Cost     string  `json:"cost"`
 	CostUSD  float64 `json:"cost_usd"`
-	Next     string  `json:"next"` // what happens then
+	Priced   bool    `json:"priced"` // else nobody knows what it cost
+	Next     string  `json:"next"`   // what happens then
 }
 
 func (a *app) whyCmd() *cobra.Command {
@@ -59,7 +60,7 @@ func (a *app) tellReason(w reason, m runelog.Meta) {
 func (a *app) reasonOf(ctx context.Context, h *host, m runelog.Meta) (reason, error) {
 	w := reason{Log: m.Log, State: m.State, WaitsFor: "nobody", Since: rfc3339(m.UpdatedMs), CostUSD: m.CostUSD}
 	if m.Archived {
-		w.Cost = fmt.Sprintf("$%.2f", m.CostUSD)
+		w.Cost = "what it cost is on record with its runes"
 		w.Waits = "It waits for nobody: its runes are in cold storage."
 		w.MovedBy = fmt.Sprintf("You can bring it back: `%s`.", a.command("restore %s", m.Log))
 		w.Next = "Then it can be read, verified and forked; it takes no more messages."
@@ -69,7 +70,8 @@ func (a *app) reasonOf(ctx context.Context, h *host, m runelog.Meta) (reason, er
 	if err != nil {
 		return w, err
 	}
-	w.Cost = fmt.Sprintf("%s, $%.2f", spent(v), m.CostUSD)
+	usd, words := a.cost(v)
+	w.Cost, w.CostUSD, w.Priced = spent(v)+", "+words, usd, a.models.priced(v.Model)
 	switch {
 	case len(v.Questions) > 0:
 		w.WaitsFor = "person"

@@ -56,7 +56,7 @@ func localModel(b *testing.B, text string) *httptest.Server {
 func BenchmarkProviderRounds(b *testing.B) {
 	stave, floor := build(b, "stave/cmd/stave"), build(b, "stave/internal/bench/floor")
 	data := usedData(b, stave)
-	server := localModel(b, fmt.Sprintf("replies:\n  - {times: %d, calls: [{tool: Bash, args: {command: \"true\"}}]}\n  - text: done\n", rounds))
+	server := localModel(b, shellRounds(rounds))
 	for _, d := range dialects {
 		b.Run(d.name, func(b *testing.B) {
 			check(b, os.Setenv(d.key, "a-key-of-the-bench"))

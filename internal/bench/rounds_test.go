@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,18 @@ func scriptFile(b *testing.B, text string) string {
 	return name
 }
 
+// shellRounds is a model that asks for a command n times, each time for another:
+// the gate asks a person about a model that repeats itself.
+func shellRounds(n int) string {
+	var text strings.Builder
+	text.WriteString("replies:\n")
+	for i := range n {
+		fmt.Fprintf(&text, "  - {calls: [{tool: Bash, args: {command: \"true %d\"}}]}\n", i)
+	}
+	text.WriteString("  - text: done\n")
+	return text.String()
+}
+
 // clock runs a program and returns how long it took and its peak memory.
 func clock(b *testing.B, name string, args ...string) (time.Duration, int64) {
 	b.Helper()
@@ -64,11 +77,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // BenchmarkToolRounds runs 100 shell rounds with stave and with the floor.
 func BenchmarkToolRounds(b *testing.B) {
 	stave, floor := build(b, "stave/cmd/stave"), build(b, "stave/internal/bench/floor")
-	script := scriptFile(b, fmt.Sprintf(`
-replies:
-  - {times: %d, calls: [{tool: Bash, args: {command: "true"}}]}
-  - text: done
-`, rounds))
+	script := scriptFile(b, shellRounds(rounds))
 	data := usedData(b, stave)
 	for b.Loop() {
 		var ours, synced, bare []time.Duration

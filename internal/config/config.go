@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,7 +75,7 @@ func Load(file string, b []byte) (Config, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return Config{}, fmt.Errorf("%s: %s", file, readable(err))
 	}
 	var more yaml.Node
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
@@ -143,10 +145,10 @@ func oneOf(what, value string, of []string) error {
 	return fmt.Errorf("%s: %q is not known; write one of: %s", what, value, strings.Join(of, ", "))
 }
 
-// strictness of a mode, and of a sandbox.
+// strictness of a mode, and of a sandbox. Auto may come to less than bwrap.
 var (
-	modeRank    = map[string]int{"yolo": 1, "ask": 2, "allowlist": 2}
-	sandboxRank = map[string]int{"off": 1, "landlock": 2, "auto": 3, "bwrap": 3}
+	modeRank    = map[string]int{"yolo": 1, "ask": 2, "allowlist": 3}
+	sandboxRank = map[string]int{"off": 1, "landlock": 2, "auto": 3, "bwrap": 4}
 )
 
 // Tighten adds what a project asks for. It is an error for a project to ask for
@@ -193,19 +195,23 @@ func or(s, fallback string) string {
 // Budget is a limit as people write it.
 type Budget struct{ model.Amount }
 
+// limits are the fields of a budget.
+type limits struct {
+	USD        string        `yaml:"usd"`
+	Tokens     int64         `yaml:"tokens"`
+	ModelCalls int64         `yaml:"model_calls"`
+	ToolCalls  int64         `yaml:"tool_calls"`
+	Agents     int64         `yaml:"agents"`
+	Wall       time.Duration `yaml:"wall"`
+}
+
 // UnmarshalYAML reads the limits one by one: money exactly, time as 10m.
 func (b *Budget) UnmarshalYAML(n *yaml.Node) error {
-	var raw struct {
-		USD        string        `yaml:"usd"`
-		Tokens     int64         `yaml:"tokens"`
-		ModelCalls int64         `yaml:"model_calls"`
-		ToolCalls  int64         `yaml:"tool_calls"`
-		Agents     int64         `yaml:"agents"`
-		Wall       time.Duration `yaml:"wall"`
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := n.Content[i].Value; !slices.Contains([]string{"usd", "tokens", "model_calls", "tool_calls", "agents", "wall"}, key) {
-			return fmt.Errorf("line %d: budget has no %q", n.Content[i].Line, key)
+	var raw limits
+	known := fieldsOf(reflect.TypeFor[limits]())
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; !slices.Contains(known, key.Value) {
+			return errors.New(unknown(strconv.Itoa(key.Line), "budget", key.Value, known))
 		}
 	}
 	if err := n.Decode(&raw); err != nil {

@@ -237,7 +237,7 @@ func TestManyAgentsOneBudget(t *testing.T) {
 		"        usage: {input_tokens: 90, output_tokens: 10}\n      - {times: 100, text: enough, usage: {input_tokens: 90, output_tokens: 10}}\n" +
 		"replies:\n  - calls:\n" + spawns.String() + "    usage: {input_tokens: 90, output_tokens: 10}\n  - {text: end, usage: {input_tokens: 90, output_tokens: 10}}\n"
 	r := newRig(t, memory.New(), text, priced, withAgents)
-	limit := model.Amount{Tokens: 1_000_000, Agents: 1000}
+	limit := model.Amount{Tokens: 1000 * crowd, Agents: crowd}
 	log := r.begin("go", "yolo", limited(limit))
 	r.settle(log)
 	a := r.account(log)

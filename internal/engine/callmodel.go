@@ -211,6 +211,7 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 		default:
 			t := may[at]
 			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, slices.Clone(t.Traits)
+			p.Waits = t.Waits
 			if t.Touches != nil {
 				p.Traits = append(p.Traits, t.Touches(args)...)
 			}

@@ -69,6 +69,9 @@ func (e *Engine) transform(ctx context.Context, p *turn.Proposal, may []toolbox.
 	if err == nil {
 		if i := slices.IndexFunc(may, func(t toolbox.Tool) bool { return t.Name == p.Tool }); i >= 0 {
 			err = may[i].Check(args)
+			if p.Traits = slices.Clone(may[i].Traits); may[i].Touches != nil { // of what will run
+				p.Traits = append(p.Traits, may[i].Touches(args)...)
+			}
 		}
 	}
 	if err != nil {

@@ -20,26 +20,28 @@ type room struct {
 }
 
 const (
-	canon  = "github.com/go-json-experiment/json"
-	schema = "github.com/google/jsonschema-go"
-	glob   = "github.com/bmatcuk/doublestar/v4"
-	yaml   = "go.yaml.in/yaml/v3"
-	pebble = "github.com/cockroachdb/pebble/v2"
-	term   = "golang.org/x/term"
-	unix   = "golang.org/x/sys/unix"
-	zstd   = "github.com/klauspost/compress"
-	uuid   = "github.com/google/uuid"
-	cobra  = "github.com/spf13/cobra"
-	cmp    = "github.com/google/go-cmp"
-	pflag  = "github.com/spf13/pflag"
-	sh     = "mvdan.cc/sh/v3"
-	web    = "golang.org/x/net"
-	oauth  = "golang.org/x/oauth2"
-	rate   = "golang.org/x/time"
-	rapid  = "pgregory.net/rapid"
-	claude = "github.com/anthropics/anthropic-sdk-go/v2"
-	gpt    = "github.com/openai/openai-go/v3"
-	mcpSDK = "github.com/modelcontextprotocol/go-sdk"
+	canon      = "github.com/go-json-experiment/json"
+	schema     = "github.com/google/jsonschema-go"
+	glob       = "github.com/bmatcuk/doublestar/v4"
+	yaml       = "go.yaml.in/yaml/v3"
+	pebble     = "github.com/cockroachdb/pebble/v2"
+	term       = "golang.org/x/term"
+	unix       = "golang.org/x/sys/unix"
+	zstd       = "github.com/klauspost/compress"
+	uuid       = "github.com/google/uuid"
+	cobra      = "github.com/spf13/cobra"
+	cmp        = "github.com/google/go-cmp"
+	pflag      = "github.com/spf13/pflag"
+	sh         = "mvdan.cc/sh/v3"
+	web        = "golang.org/x/net"
+	oauth      = "golang.org/x/oauth2"
+	rate       = "golang.org/x/time"
+	rapid      = "pgregory.net/rapid"
+	claude     = "github.com/anthropics/anthropic-sdk-go/v2"
+	gpt        = "github.com/openai/openai-go/v3"
+	cel        = "cel.dev/cel-go"
+	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
+	mcpSDK     = "github.com/modelcontextprotocol/go-sdk"
 
 	everyone = "*"
 	machines = "machine machine/session machine/agent machine/turn machine/tool " +
@@ -63,6 +65,8 @@ var floors = []room{
 
 	{floor: 2, name: "runelog", pure: true, may: "machine", uses: []string{canon, zstd}},
 	{floor: 2, name: "policy", pure: true, may: "machine machine/tool machine/stage", uses: []string{canon, glob, yaml, sh}},
+
+	{floor: 2, name: "workflow", pure: true, may: "model", uses: []string{canon, yaml, cel, jsonschema}},
 
 	{floor: 3, name: "world", pure: true, may: machines + " model runelog policy", uses: []string{canon}},
 

@@ -90,7 +90,7 @@ func readAddressPattern(pattern string) (address, bool) {
 // port: a scheme's own port says nothing.
 func splitAddress(text string) (address, bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || !plainLabel(scheme) {
+	if !ok || !plainScheme(scheme) {
 		return address{}, false
 	}
 	host, path := rest, "/"
@@ -106,6 +106,10 @@ func splitAddress(text string) (address, bool) {
 		a.port = ""
 	}
 	return a, true
+}
+
+func plainScheme(scheme string) bool {
+	return scheme != "" && strange(scheme, letterOrDigit) == "" && !number(scheme[:1])
 }
 
 func plainHost(host string) bool {

@@ -33,6 +33,8 @@ type Tool struct {
 	Touches func(args json.RawMessage) []string
 	// Workspace says that it may change files of the workspace.
 	Workspace bool
+	// Waits says that it waits for something, so asking again is no loop.
+	Waits bool
 	// Check decodes arguments strictly and says what is wrong with them.
 	Check func(args json.RawMessage) error
 	// Run does the work. An error is an ordinary failure the model is told about.

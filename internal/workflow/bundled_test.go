@@ -78,92 +78,100 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// play runs a definition with payloads written down, by stage and visit, and tells
-// the order of stages and how the run ends.
-func play(t *testing.T, d Definition, payloads map[string][]string) (order []string, end string) {
+// player runs a definition with payloads written down, by stage and visit.
+type player struct {
+	d        Definition
+	payloads map[string][]string
+	visits   map[string]int
+	order    []string
+}
+
+// stage runs one stage and tells what it came to.
+func (p *player) stage(t *testing.T, id string, upstream []StageResult) StageResult {
 	t.Helper()
-	visits, upstream := map[string]int{}, []StageResult{}
-	one := func(id string, seen []StageResult) StageResult {
-		s, ok := d.Stage(id)
-		if !ok {
-			t.Fatalf("there is no stage %s", id)
-		}
-		if err := s.Visit(visits[id]); err != nil {
-			return StageResult{Stage: id, Status: err.Error()}
-		}
-		visits[id]++
-		r := StageResult{Stage: id, Attempt: 1, Visit: visits[id], Turns: 1}
-		c, err := s.Setup(Context{Task: "the task", Attempt: 1, Visit: r.Visit, Upstream: seen})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if prompt, err := s.Prompt(c); err != nil || strings.Contains(prompt, "{{") {
-			t.Fatalf("%s: %v", prompt, err)
-		}
-		gate, err := s.CheckGate(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if gate == Skip {
-			order = append(order, id+" skipped")
-			r.Status = Skip
-			return r
-		}
-		order = append(order, id)
-		payload := payloads[id][min(r.Visit, len(payloads[id]))-1]
-		if err := s.Accept([]byte(payload)); err != nil {
-			t.Fatal(err)
-		}
-		r.Output = []byte(payload)
-		if r.Status, err = s.Judge(c, r); err != nil {
-			t.Fatal(err)
-		}
+	s, ok := p.d.Stage(id)
+	if !ok {
+		t.Fatalf("there is no stage %s", id)
+	}
+	if err := s.Visit(p.visits[id]); err != nil {
+		return StageResult{Stage: id, Status: err.Error()}
+	}
+	p.visits[id]++
+	r := StageResult{Stage: id, Attempt: 1, Visit: p.visits[id], Turns: 1}
+	c, err := s.Setup(Context{Task: "the task", Attempt: 1, Visit: r.Visit, Upstream: upstream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if prompt, err := s.Prompt(c); err != nil || strings.Contains(prompt, "{{") {
+		t.Fatalf("%s: %v", prompt, err)
+	}
+	gate, err := s.CheckGate(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gate == Skip {
+		p.order = append(p.order, id+" skipped")
+		r.Status = Skip
 		return r
 	}
-	for id := d.First; id != ""; {
-		last := one(id, upstream)
+	p.order = append(p.order, id)
+	r.Output = []byte(p.payloads[id][min(r.Visit, len(p.payloads[id]))-1])
+	if err := s.Accept(r.Output); err != nil {
+		t.Fatal(err)
+	}
+	if r.Status, err = s.Judge(c, r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run follows the choices from the first stage and tells how the run ends.
+func (p *player) run(t *testing.T) string {
+	t.Helper()
+	var upstream []StageResult
+	for id := p.d.First; id != ""; {
+		last := p.stage(t, id, upstream)
 		if last.Status != OK && last.Status != Skip {
-			return order, last.Status
+			return last.Status
 		}
-		upstream = d.Merge(upstream, last)
-		s, _ := d.Stage(id)
+		upstream = p.d.Merge(upstream, last)
+		s, _ := p.d.Stage(id)
 		next, err := s.Choose(last)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id = ""
 		if next.Execution == Parallel {
-			var group []StageResult
+			before := upstream
 			for _, sibling := range next.Stages {
-				group = append(group, one(sibling, upstream))
-			}
-			for _, r := range group {
-				upstream = d.Merge(upstream, r)
+				upstream = p.d.Merge(upstream, p.stage(t, sibling, before))
 			}
 			id = next.Join
 		} else if len(next.Stages) > 0 {
 			id = next.Stages[0]
 		}
 	}
-	return order, OK
+	return OK
 }
+
+// What stages submit.
+const (
+	failing    = `{"command":"go test","failing":true,"failures":[{"test":"T","cause":"c","where":"a.go:1","faultIn":"code"}]}`
+	repaired   = `{"summary":"s","files":["a.go"]}`
+	passed     = `{"passed":true,"evidence":"ok","honest":true,"remaining":[]}`
+	weakened   = `{"passed":true,"evidence":"ok","honest":false,"remaining":["undo the skip"]}`
+	found      = `{"findings":[{"claim":"c","source":"a.go:1","confidence":"certain"}],"unanswered":[]}`
+	report     = `{"answer":"a","evidence":[{"claim":"c","sources":["a.go:1"]}],"open":[]}`
+	discovery  = `{"goal":"g","facts":[],"acceptance":["a"],"check":"make test"}`
+	part       = `{"title":"t","work":"w","files":["FILE"],"interface":"i"}`
+	built      = `{"done":true,"summary":"s","files":["a"],"checks":"ok"}`
+	complete   = `{"complete":true,"summary":"s","acceptance":[{"criterion":"a","met":true,"evidence":"e"}],"todo":[]}`
+	unfinished = `{"complete":false,"summary":"s","acceptance":[{"criterion":"a","met":false,"evidence":"e"}],"todo":["x"]}`
+	untrue     = `{"complete":true,"summary":"s","acceptance":[{"criterion":"a","met":false,"evidence":"e"}],"todo":[]}`
+)
 
 // TestPlay shows the way each bundled workflow takes with what its stages submit.
 func TestPlay(t *testing.T) {
-	const (
-		failing    = `{"command":"go test","failing":true,"failures":[{"test":"T","cause":"c","where":"a.go:1","faultIn":"code"}]}`
-		repaired   = `{"summary":"s","files":["a.go"]}`
-		passed     = `{"passed":true,"evidence":"ok","honest":true,"remaining":[]}`
-		weakened   = `{"passed":true,"evidence":"ok","honest":false,"remaining":["undo the skip"]}`
-		found      = `{"findings":[{"claim":"c","source":"a.go:1","confidence":"certain"}],"unanswered":[]}`
-		report     = `{"answer":"a","evidence":[{"claim":"c","sources":["a.go:1"]}],"open":[]}`
-		discovery  = `{"goal":"g","facts":[],"acceptance":["a"],"check":"make test"}`
-		part       = `{"title":"t","work":"w","files":["FILE"],"interface":"i"}`
-		built      = `{"done":true,"summary":"s","files":["a"],"checks":"ok"}`
-		complete   = `{"complete":true,"summary":"s","acceptance":[{"criterion":"a","met":true,"evidence":"e"}],"todo":[]}`
-		unfinished = `{"complete":false,"summary":"s","acceptance":[{"criterion":"a","met":false,"evidence":"e"}],"todo":["x"]}`
-		untrue     = `{"complete":true,"summary":"s","acceptance":[{"criterion":"a","met":false,"evidence":"e"}],"todo":[]}`
-	)
 	parts := func(files ...string) string {
 		var all []string
 		for _, f := range files {
@@ -210,8 +218,9 @@ func TestPlay(t *testing.T) {
 		{"never complete", "ralph", ralph(parts("a"), unfinished), "Discover" + strings.Repeat(" Decompose BuildA BuildB skipped Review", 3), Fail},
 		{"said to be complete", "ralph", ralph(parts("a"), untrue), "Discover Decompose BuildA BuildB skipped Review", Retry},
 	} {
-		order, end := play(t, find(t, c.id), c.payloads)
-		if got := strings.Join(order, " "); got != c.order || end != c.end {
+		p := player{d: find(t, c.id), payloads: c.payloads, visits: map[string]int{}}
+		end := p.run(t)
+		if got := strings.Join(p.order, " "); got != c.order || end != c.end {
 			t.Errorf("%s: %s, %s\nwant %s, %s", c.name, got, end, c.order, c.end)
 		}
 	}

@@ -59,6 +59,9 @@ func TestJudge(t *testing.T) {
 		{`result.visit == 2 && result.turns == 3 ? "skip" : "ok"`, good, Skip},
 		{"result.output.steps.exists(s, s == ctx.task)", good, OK},
 		{"has(result.output.other)", good, Retry},
+		{"has(result.output.steps)", StageResult{}, Retry}, // no output is an empty one
+		{"size(result.output) == 0", StageResult{}, OK},
+		{"result.attempt < 1.5", good, OK}, // numbers compare across types
 	} {
 		s := Stage{ID: "S", Assert: c.rule}
 		if got, err := s.Judge(Context{Task: "a"}, c.result); err != nil || got != c.want {
@@ -109,6 +112,7 @@ func TestRuleErrors(t *testing.T) {
 		{judge("1 / (result.attempt - result.attempt) == 1"), "division by zero"},
 		{judge("result.output.big.split('') == []"), "undeclared reference to 'split'"},
 		{judge("result."), "Syntax error"},
+		{func() error { _, err := Stage{ID: "S", Gate: "ctx.upstream.Q.status == 'ok'"}.CheckGate(c); return err }(), "stage S, gate: no such key: Q"},
 		{choose(Choice{When: "result.output.n"}), "stage S, next: it comes to text; write a rule that comes to true or false"},
 		{choose(Choice{When: "result.capHit"}), "no choice holds"},
 		{choose(Choice{When: "ctx.task == ''"}), "undeclared reference to 'ctx'"},

@@ -11,8 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 const (
@@ -191,8 +189,7 @@ func faultsOf(e *jsonschema.ValidationError, all []Fault) []Fault {
 		return append(all, Fault{pointer, text})
 	}
 	if len(e.Causes) == 0 {
-		text := e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		return append(all, Fault{pointer, shorten(text)})
+		return append(all, Fault{pointer, shorten(e.BasicOutput().Error.String())})
 	}
 	for _, c := range e.Causes {
 		all = faultsOf(c, all)

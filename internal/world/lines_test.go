@@ -268,7 +268,7 @@ var workshop = map[string]turn.Proposal{
 	"bash":  {Safety: "side_effect"},
 	"bad":   {Safety: "side_effect", Parallel: true, Invalid: "there is no tool bad"},
 	"mine":  {Safety: "read_only", Parallel: true, Traits: []string{tool.Private}},
-	"web":   {Safety: "read_only", Parallel: true, Traits: []string{tool.Untrusted, tool.External}},
+	"web":   {Safety: "read_only", Parallel: true, Traits: []string{tool.Untrusted}},
 	"ask":   {Safety: tool.Question},
 	"task":  {Safety: "read_only", Parallel: true}, // starts an agent and waits for it
 }

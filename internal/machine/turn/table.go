@@ -94,6 +94,7 @@ type Proposal struct {
 	Origin   string
 	Traits   []string
 	Guards   []Guarded
+	Waits    bool // asking again is no loop
 }
 
 // Guarded is what a guard hook said of a call.

@@ -165,7 +165,9 @@ func (d Data) receive(c ReceiveToolCalls) ([]machine.Event, error) {
 			group++
 		}
 		e.CallIDs = append(e.CallIDs, p.CallID)
-		e.Mark += p.Digest[:min(len(p.Digest), markLength)]
+		if !p.Waits {
+			e.Mark += p.Digest[:min(len(p.Digest), markLength)]
+		}
 		e.Groups = append(e.Groups, group)
 	}
 	return one(e)

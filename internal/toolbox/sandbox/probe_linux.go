@@ -79,6 +79,10 @@ func forbidden() []struct {
 		{"read the password file of the system", func(target) error { return read("/etc/shadow") }},
 		{"read the agent's environment", func(t target) error { return read(fmt.Sprintf("/proc/%d/environ", t.Agent)) }},
 		{"signal the agent", func(t target) error { return unix.Kill(t.Agent, 0) }},
+		{"reach the agent's limits", func(t target) error {
+			var old unix.Rlimit // only read
+			return unix.Prlimit(t.Agent, unix.RLIMIT_NOFILE, nil, &old)
+		}},
 		{"trace the agent", func(t target) error { return trace(t.Agent) }},
 		{"open a TCP socket", socket(unix.AF_INET, unix.SOCK_STREAM, 0)},
 		{"open a TCP socket for IPv6", socket(unix.AF_INET6, unix.SOCK_STREAM, 0)},

@@ -115,6 +115,12 @@ func filter(network, unixSockets bool) program {
 		p.ret(retAllow)
 	})
 	p.when(unix.BPF_JEQ, unix.SYS_CLONE3, retAbsent)
+	// Limits are one's own affair: those of others could be made deadly to them.
+	p.call(unix.SYS_PRLIMIT64, func(p *program) {
+		p.load(offsetArgs)
+		p.when(unix.BPF_JEQ, 0, retAllow)
+		p.ret(retDeny)
+	})
 	p.call(unix.SYS_IOCTL, func(p *program) {
 		p.load(offsetArgs + 8)
 		p.when(unix.BPF_JEQ, unix.TIOCSTI, retDeny)

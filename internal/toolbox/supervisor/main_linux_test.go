@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 			os.Exit(beClient(os.Args[2], os.Args[3], os.Args[4]))
 		}
 	}
+	runtime.LockOSThread() // as a supervisor does: threads that start commands end, and the first cannot
 	os.Exit(m.Run())
 }
 
