@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // fakeVar makes the test program a server that behaves as its value says.
@@ -50,7 +51,7 @@ func runFake(mode string) {
 		text, err := in.ReadString('\n')
 		if err != nil {
 			if mode == "stubborn" {
-				select {}
+				time.Sleep(time.Hour)
 			}
 			return
 		}
@@ -121,11 +122,11 @@ func (f *fake) list(id, cursor string) {
 			fmt.Fprintf(f.out, `{"jsonrpc":"2.0","id":"p%d","method":"ping"}`+"\n", i)
 		}
 		f.out.Flush()
-		select {}
+		time.Sleep(time.Hour)
 	}
 	f.say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s],"nextCursor":%q}}`, id, strings.Join(tools, ","), next)
 	if f.mode == "deaf" {
-		select {} // never reads again
+		time.Sleep(time.Hour) // never reads again; a select would be taken for a deadlock
 	}
 }
 
