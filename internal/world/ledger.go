@@ -144,7 +144,9 @@ func (w *World) charge(at Path, entry func(*account)) {
 
 func (w *World) enter(p Path, entry func(*account)) {
 	if n, ok := w.find(p); ok {
-		entry(&n.account)
+		a := n.account()
+		entry(&a)
+		n.books = &a
 		w.live[p] = n
 	}
 }
@@ -167,7 +169,7 @@ func (w *World) above(at Path) []Path {
 		return nil
 	}
 	n, _ := w.find(at)
-	return append([]Path{at}, n.account.Above...)
+	return append([]Path{at}, n.account().Above...)
 }
 
 // agentPath is where the agent of an id lives.
@@ -195,7 +197,7 @@ func (w *World) session() node {
 func (w *World) short(at Path, more model.Amount) string {
 	for p := range w.chain(at) {
 		if n, ok := w.find(p); ok {
-			if limit := n.account.over(more); limit != "" {
+			if limit := n.account().over(more); limit != "" {
 				return limit
 			}
 		}
@@ -212,7 +214,7 @@ func (w *World) Limit(at Path) model.Amount {
 	var limit model.Amount
 	for p := range w.chain(AgentOf(at)) {
 		n, _ := w.find(p)
-		limit = limit.Within(n.account.Limit)
+		limit = limit.Within(n.account().Limit)
 	}
 	return limit
 }
@@ -223,7 +225,7 @@ func (w *World) Left(at Path) model.Amount {
 	var left model.Amount
 	for p := range w.chain(AgentOf(at)) {
 		n, _ := w.find(p)
-		left = left.Within(n.account.Limit.Left(n.account.Spent.Plus(n.account.Held)))
+		left = left.Within(n.account().Limit.Left(n.account().Spent.Plus(n.account().Held)))
 	}
 	return left
 }
@@ -259,7 +261,7 @@ func (w *World) Accounts() []Account {
 	list := []Account{}
 	for _, p := range append([]Path{SessionPath}, w.paths("agent", "")...) {
 		n, _ := w.find(p)
-		list = append(list, Account{p, n.account.Limit, n.account.Spent, n.account.Held, n.account.Unsure})
+		list = append(list, Account{p, n.account().Limit, n.account().Spent, n.account().Held, n.account().Unsure})
 	}
 	return list
 }
@@ -309,7 +311,7 @@ func reservedFirst(w *World, p Path, mv machine.Move, _ string) error {
 		a, _ := w.find(at)
 		// A first limit that was set while the model answered holds from the next
 		// call on: this one could not have been reserved for.
-		if limitsCalls(a.account.Limit) && a.account.Since < n.seq {
+		if limitsCalls(a.account().Limit) && a.account().Since < n.seq {
 			return errors.New("a model call was made without a reservation")
 		}
 	}

@@ -225,7 +225,7 @@ func (s *search) nodeKey(n node) string {
 	if !s.limited() {
 		return string(n.State()) + string(b)
 	}
-	a := n.account
+	a := n.account()
 	a.Since, a.Spent.WallMs = 0, 0
 	return fmt.Sprint(string(n.State()), string(b), a)
 }

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,7 +44,7 @@ func (w *World) Save() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("saving %s: %w", p, err)
 		}
-		s.Nodes = append(s.Nodes, savedNode{p, n.State(), n.since, n.seq, d, n.account, n.begun})
+		s.Nodes = append(s.Nodes, savedNode{p, n.State(), n.since, n.seq, d, n.account(), n.begun})
 	}
 	return json.Marshal(s, json.Deterministic(true))
 }
@@ -69,7 +70,14 @@ func Load(log string, b []byte) (*World, error) {
 			return nil, fmt.Errorf("reading snapshot: %w", err)
 		}
 		w.count(in.Mode(), 1)
-		w.live[sn.Path] = node{in, sn.Since, sn.Seq, sn.Account, sn.Begun}
+		w.live[sn.Path] = node{in, sn.Since, sn.Seq, booksOf(sn.Account), sn.Begun}
 	}
 	return w, nil
+}
+
+func booksOf(a account) *account {
+	if reflect.ValueOf(a).IsZero() {
+		return nil
+	}
+	return &a
 }

@@ -134,14 +134,17 @@ func (c *Change) record(l letter, mv machine.Move, m Message) (runelog.Rune, err
 // take applies one recorded move and holds the invariants of the whole log. It
 // is the only way a world changes, live or replayed.
 func (w *World) take(p Path, mv machine.Move, r runelog.Rune) error {
-	n, err := w.at(p)
-	if err != nil {
-		return err
+	var err error
+	n, here := w.find(p)
+	if !here {
+		if n, err = w.at(p); err != nil {
+			return err
+		}
 	}
 	// A move that concerns no law and no account can be taken in place by the
 	// present itself: nobody shares its instances. Most of a log is such moves.
 	before, mode := n, machine.Mode("")
-	if _, here := w.find(p); here {
+	if here {
 		mode = n.Mode()
 	}
 	if w.base == nil && w.seq > 0 && laws[mv.Kind] == nil && !booked[mv.Kind] {

@@ -95,7 +95,7 @@ func (w *World) Meta(createdMs, updatedMs int64) runelog.Meta {
 	m := runelog.Meta{
 		Log: w.log, Kind: "session", State: string(w.State(SessionPath)), Title: s.Title,
 		CreatedMs: createdMs, UpdatedMs: updatedMs, Seq: w.seq,
-		CostUSD: float64(w.session().account.Spent.MicroUSD) / microUSD,
+		CostUSD: float64(w.session().account().Spent.MicroUSD) / microUSD,
 	}
 	switch {
 	case w.modes.asking > 0:

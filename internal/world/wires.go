@@ -172,7 +172,7 @@ var wireList = []wire{
 	}),
 	on[turn.Interrupted, session.Suspend]("session, if its budget is used up", func(w *World, at Path, e turn.Interrupted) []letter {
 		limit, ok := strings.CutPrefix(e.Reason, session.BudgetReason)
-		if !ok || at.parent() != RootPath && w.session().account.full() == "" {
+		if !ok || at.parent() != RootPath && w.session().account().full() == "" {
 			return nil
 		}
 		return to(SessionPath, session.Suspend{Reason: "budget", Info: limit})

@@ -56,10 +56,17 @@ type node struct {
 	machine.Instance
 	since int64  // ts_ms of the rune that entered the state
 	seq   uint64 // of that rune
-	// account is what a session or an agent may use and has used, with all the
-	// agents under it.
-	account account
-	begun   int64 // ts_ms of a turn's first rune
+	// books are what a session or an agent may use and has used, with all the
+	// agents under it; nil for nothing. They are never changed, only replaced.
+	books *account
+	begun int64 // ts_ms of a turn's first rune
+}
+
+func (n node) account() account {
+	if n.books == nil {
+		return account{}
+	}
+	return *n.books
 }
 
 // World is the present of one log. It changes only by runes.
