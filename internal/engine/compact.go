@@ -27,8 +27,11 @@ Keep: what the user wants, decisions and their reasons, what was done and with w
 // compact shortens a request that would not fit, and returns the one to make.
 func (e *Engine) compact(ctx context.Context, t teller, p model.Provider, r model.Request) (model.Request, error) {
 	window := e.opt.Info(r.Model).Window
+	if window == 0 {
+		return r, nil
+	}
 	before := e.opt.Tokens(r)
-	if window == 0 || before <= window*fullPercent/100 {
+	if before <= window*fullPercent/100 {
 		return r, nil
 	}
 	cut := cutAt(r, e.opt.Tokens, window*keepPercent/100)
