@@ -18,6 +18,7 @@ type books struct {
 	// call began under a limit on model calls.
 	reserved map[string]model.Amount
 	limited  map[string]bool
+	gone     map[string]bool // agents that have ended
 }
 
 type sheet struct {
@@ -52,7 +53,7 @@ type money struct {
 }
 
 func newBooks() books {
-	return books{of: map[string]*sheet{}, reserved: map[string]model.Amount{}, limited: map[string]bool{}}
+	return books{of: map[string]*sheet{}, reserved: map[string]model.Amount{}, limited: map[string]bool{}, gone: map[string]bool{}}
 }
 
 // above lists the sheets that what happens at a path is entered into.
@@ -97,7 +98,10 @@ func (h *history) account(r runelog.Rune, m money) {
 			}
 		}
 	case "agent.spawning":
+		delete(b.gone, r.Path)
 		h.spawned(r, m)
+	case "agent.terminated", "agent.failed":
+		b.gone[r.Path] = true
 	case "turn.started", "turn.tools_finished":
 		b.limited[r.Path] = limits(b.above(r.Path))
 	case "turn.reserved":
@@ -194,7 +198,7 @@ func (b *books) differs(w *World) error {
 func (b *books) adds() error {
 	sums := map[string]*sheet{}
 	for path, s := range b.of {
-		if path == "session" {
+		if path == "session" || b.gone[path] { // a root that comes again begins anew
 			continue
 		}
 		above := s.parent
