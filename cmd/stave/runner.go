@@ -173,7 +173,7 @@ func (r *runner) supervisor() (*supervisor.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client == nil {
-		client, err := supervisor.New(r.dir, supervisor.Options{})
+		client, err := supervisor.New(r.dir, supervisor.Options{Linger: linger})
 		if err != nil {
 			return nil, err
 		}
@@ -307,3 +307,7 @@ func (r *runner) close() error {
 	}
 	return r.client.Close(true)
 }
+
+// linger is how long a supervisor stays after its last command has ended and we
+// are gone. What it knows lies in files, so nobody needs it any more.
+const linger = 5 * time.Second
