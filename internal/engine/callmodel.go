@@ -111,17 +111,11 @@ func (e *Engine) lively(events iter.Seq2[model.Event, error], cancel context.Can
 }
 
 // fail reports a failed attempt, unless the turn is not interested any more.
-func (t teller) fail(ctx context.Context, err error) (last machine.Command, _ error) {
+func (t teller) fail(ctx context.Context, err error) (machine.Command, error) {
 	if errors.Is(err, world.ErrStale) || errors.Is(err, errExhausted) || ctx.Err() != nil {
 		return nil, err
 	}
 	f := turn.Fail{Type: string(model.ErrInternal), Message: err.Error(), JitterSeed: jitter(t.job.ID)}
-	defer func() {
-		if f, ok := last.(turn.Fail); ok {
-			f.Message = t.a.e.clean(f.Message)
-			last = f
-		}
-	}()
 	var known *model.Error
 	if errors.As(err, &known) {
 		f.Type, f.Message, f.Retryable, f.RetryMs = string(known.Kind), known.Message, known.Retryable, known.RetryAfter.Milliseconds()

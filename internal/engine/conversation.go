@@ -27,7 +27,6 @@ type Begin struct {
 
 // Begin makes a new conversation, gives it its first message, and returns its log.
 func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
-	b.Text = e.clean(b.Text)
 	log := e.opt.NewID("conv")
 	c := session.Created{ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config}
 	if b.Text != "" {
@@ -42,7 +41,6 @@ func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
 
 // Say gives a conversation a message.
 func (e *Engine) Say(ctx context.Context, log string, s session.Say, by string) error {
-	s.Text = e.clean(s.Text)
 	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: by, Command: s})
 	return err
 }

@@ -214,7 +214,7 @@ func author(j world.Job) string {
 func (e *Engine) prepare(w agent.Prepare) work {
 	return func(ctx context.Context, _ teller) (machine.Command, error) {
 		if _, err := e.opt.Provider(ctx, w.Model); err != nil {
-			return agent.FailInit{Error: e.clean(err.Error())}, nil
+			return agent.FailInit{Error: err.Error()}, nil
 		}
 		return agent.BecomeReady{}, nil
 	}

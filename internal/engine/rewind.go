@@ -48,7 +48,7 @@ func (e *Engine) Rewind(ctx context.Context, r Rewind) (Rewound, error) {
 		done.Checkpoint = blob
 	}
 	if _, err := e.Tell(ctx, world.Message{Log: r.Log, Path: world.SessionPath, By: r.By, Command: session.Rewind{
-		Seq: r.To, Files: r.Files, Checkpoint: done.Checkpoint,
+		Seq: r.To, Checkpoint: done.Checkpoint,
 	}}); err != nil {
 		return done, err
 	}

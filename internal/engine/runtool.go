@@ -43,6 +43,7 @@ func (a *actor) runTool(w tool.RunTool) work {
 
 // verdict is how a tool's own end is told to its machine.
 func (e *Engine) verdict(out toolbox.Output, err error) machine.Command {
+	// The log is cleaned at its own door; those who only look on hear of this, too.
 	text := func(s string) string { return e.clean(strings.ToValidUTF8(s, "\uFFFD")) }
 	o := tool.Output{Text: text(out.Text), Blob: out.Blob}
 	if len(out.Meta) > 0 {

@@ -143,7 +143,7 @@ func (e *Engine) scrubbed(v reflect.Value) reflect.Value {
 	case reflect.String:
 		out.SetString(e.clean(v.String()))
 	case reflect.Slice:
-		if v.Type() == rawJSON {
+		if v.Type() == rawJSON && v.Len() > 0 { // empty is no JSON, absent must stay absent
 			out.SetBytes([]byte(e.clean(string(v.Bytes()))))
 		} else if v.Type().Elem().Kind() != reflect.Uint8 && !v.IsNil() {
 			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))

@@ -22,8 +22,8 @@ func (w *World) posture() policy.Posture {
 	return p
 }
 
-// rules returns the frozen rules of the conversation, read once. A log whose
-// rules cannot be read has none, so that whatever they allowed is asked for.
+// rules returns the frozen rules of the conversation, read once. Where they cannot
+// be read, what comes back asks about every call.
 func (w *World) rules(frozen []byte) policy.Rules {
 	for w.base != nil {
 		w = w.base

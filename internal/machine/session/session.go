@@ -138,7 +138,7 @@ func (d Data) rewind(c Rewind) ([]machine.Event, error) {
 	case c.Seq == 0:
 		return nil, errors.New("it needs the rune to go back to")
 	}
-	return one(Rewound{c.Seq, c.Checkpoint})
+	return one(Rewound(c))
 }
 
 // taint records only what is new.

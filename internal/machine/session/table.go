@@ -86,10 +86,8 @@ type (
 	Remember struct{ Remembered }
 	// Rewind takes the conversation back to an earlier rune.
 	Rewind struct {
-		Seq uint64 `json:"seq"`
-		// Files says whether the workspace goes back too, and Checkpoint to what.
-		Files      bool   `json:"files,omitzero"`
-		Checkpoint string `json:"checkpoint,omitzero"`
+		Seq        uint64 `json:"seq"`
+		Checkpoint string `json:"checkpoint,omitzero"` // what the workspace goes back to, if it does
 	}
 	// KeepCheckpoint notes how the workspace was before something changed it.
 	KeepCheckpoint struct{ Checkpointed }
