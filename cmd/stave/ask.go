@@ -90,7 +90,7 @@ func (a *app) ask(f *askFlags, args []string) error {
 		return err
 	}
 	say := session.Say{Text: prompt, Images: images, Headless: f.headless}
-	return a.hosted(func(h *host) error {
+	return a.working(func(h *host) error {
 		if !f.begins() {
 			return a.goOn(context.Background(), h, f, say)
 		}

@@ -82,7 +82,8 @@ func (a *app) demo() (err error) {
 	if err := writeProject(project); err != nil {
 		return err
 	}
-	h, err := openHost(filepath.Join(dir, "data"), engine.Options{Now: a.now, Provider: a.models.provider}, false)
+	data := filepath.Join(dir, "data")
+	h, err := openHost(data, engine.Options{Now: a.now, Provider: a.models.provider}, newRunner(data), false)
 	if err != nil {
 		return err
 	}

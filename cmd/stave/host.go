@@ -39,7 +39,13 @@ type host struct {
 }
 
 // hosted runs f on the data directory's host.
-func (a *app) hosted(f func(h *host) error) (err error) {
+func (a *app) hosted(f func(h *host) error) error { return a.hostedFor(false, f) }
+
+// working is hosted for what asks a model at once: what that will need is got
+// ready while the store opens.
+func (a *app) working(f func(h *host) error) error { return a.hostedFor(true, f) }
+
+func (a *app) hostedFor(work bool, f func(h *host) error) (err error) {
 	dir, err := a.dataDir()
 	if err != nil {
 		return err
@@ -57,9 +63,14 @@ func (a *app) hosted(f func(h *host) error) (err error) {
 		}
 		opt.Hooks = hooks
 	}
-	h, err := openHost(dir, opt, c.Memory)
+	commands := newRunner(dir)
+	if work {
+		go commands.expect()
+		go policy.Default()
+	}
+	h, err := openHost(dir, opt, commands, c.Memory)
 	if err != nil {
-		return err
+		return errors.Join(err, commands.close())
 	}
 	h.hooks = hooks
 	defer func() { err = errors.Join(err, a.leave(h)) }()
@@ -100,13 +111,17 @@ func (a *app) enter(h *host, dir string) error {
 	return h.servers.enter(dir, theirs)
 }
 
+func newRunner(data string) *runner {
+	return &runner{dir: callsDir(data, os.Getenv), adopted: map[string]bool{}}
+}
+
 // openHost is where the rooms are put together.
-func openHost(dir string, opt engine.Options, memory bool) (*host, error) {
+func openHost(dir string, opt engine.Options, commands *runner, memory bool) (*host, error) {
 	store, err := openStore(dir)
 	if err != nil {
 		return nil, err
 	}
-	h := &host{log: store, commands: &runner{dir: callsDir(dir, os.Getenv), adopted: map[string]bool{}}}
+	h := &host{log: store, commands: commands}
 	opt.Log, opt.TempDir = store, filepath.Join(dir, scratchName)
 	opt.CallContext = func(ctx context.Context, c session.Config) context.Context {
 		return withCommands(ctx, c.Sandbox, c.Network)

@@ -10,7 +10,8 @@ import (
 	"stave/internal/world"
 )
 
-// loadPrices reads what a person knows of models beside what is built in.
+// loadPrices reads what a person knows of models beside what is built in. Nil is
+// the latter alone, which is read when it is asked for.
 func loadPrices(data string) (*catalog.Catalog, error) {
 	file := filepath.Join(data, pricesName)
 	b, err := readIfThere(file)
@@ -18,7 +19,7 @@ func loadPrices(data string) (*catalog.Catalog, error) {
 	case err != nil:
 		return nil, badInput("%w", err)
 	case b == nil:
-		return catalog.Builtin(), nil
+		return nil, nil
 	}
 	c, err := catalog.Load(file, b)
 	if err != nil {

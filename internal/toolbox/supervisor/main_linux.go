@@ -25,8 +25,7 @@ const (
 	// lastWords is how long those who listen have to hear the end of the last
 	// command before we leave.
 	lastWords = 2 * time.Second
-	// burialDelay keeps the deaths of commands, who are buried by their own, from
-	// making us look for dead orphans each time.
+	// burialDelay is how often dead orphans are looked for while a command runs.
 	burialDelay = time.Second
 	// memoryLimit keeps a process small that mostly waits.
 	memoryLimit = 32 << 20
@@ -60,12 +59,13 @@ func MainWith(args []string, confine Confiner) int {
 
 func supervise(dir, socket string, linger time.Duration, ready *os.File, confine Confiner) error {
 	debug.SetMemoryLimit(memoryLimit)
+	// We hand bytes on and wait: a second processor would only be woken for nothing.
+	runtime.GOMAXPROCS(1)
 	// Signals are caught, not ignored: what is ignored would be ignored by every
 	// command we start, what is caught is not.
-	hangups, orders, deaths := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan os.Signal, 1)
+	hangups, orders := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
 	signal.Notify(orders, syscall.SIGTERM)
-	signal.Notify(deaths, syscall.SIGCHLD)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("asking for orphans: %w", err)
 	}
@@ -95,14 +95,8 @@ func supervise(dir, socket string, linger time.Duration, ready *os.File, confine
 		return err // nobody is there to use us
 	}
 	ready.Close()
-	burial := time.NewTimer(burialDelay)
-	defer burial.Stop()
 	for {
 		select {
-		case <-deaths:
-			burial.Reset(burialDelay)
-		case <-burial.C:
-			s.family.reap()
 		case <-orders:
 			go s.stopAll()
 		case <-s.leave:

@@ -26,6 +26,7 @@ const (
 // that all it starts can be ended at once.
 type process struct {
 	*os.Process
+	handle *os.File // readable when the leader is dead
 	family *family
 	output *os.File
 	held   []*os.File    // under a shared lock each
@@ -83,7 +84,7 @@ func launch(s Spec, mark string, f *family) (_ *process, err error) {
 	if len(s.Walls) > 0 && f.confine != nil {
 		err = p.startBehind(s.Walls, s.Inner, attr)
 	} else {
-		err = f.onThread(func() error { return p.start(s.Argv, attr) })
+		err = p.start(s.Argv, attr)
 	}
 	if err != nil {
 		r.Close()
@@ -94,7 +95,13 @@ func launch(s Spec, mark string, f *family) (_ *process, err error) {
 
 // start starts the leader from this thread.
 func (p *process) start(argv []string, attr *os.ProcAttr) (err error) {
+	handle := -1
+	attr.Sys.PidFD = &handle
 	p.Process, err = p.family.bear(p.mark, func() (*os.Process, error) { return os.StartProcess(argv[0], argv, attr) })
+	if handle >= 0 {
+		unix.SetNonblock(handle, true) // else it is waited for on a thread, which works too
+		p.handle = os.NewFile(uintptr(handle), "leader")
+	}
 	return err
 }
 
@@ -115,6 +122,7 @@ func (p *process) startBehind(walls []byte, argv []string, attr *os.ProcAttr) er
 		g.close() // it ends before it began
 		_, buried := p.family.bury(p.Process)
 		err = errors.Join(err, buried)
+		p.handle.Close()
 	}
 	return err
 }
@@ -122,6 +130,7 @@ func (p *process) startBehind(walls []byte, argv []string, attr *os.ProcAttr) er
 // attend feeds the output to sink until the command and all it started are dead.
 func (p *process) attend(sink func([]byte)) (Ending, error) {
 	defer p.output.Close()
+	defer p.handle.Close()
 	defer closeAll(p.held) // last of all: nothing of the command is left then
 	go p.watch()
 	readErr := p.pump(sink)
@@ -136,12 +145,23 @@ func (p *process) attend(sink func([]byte)) (Ending, error) {
 }
 
 // watch waits for the leader's death and leaves it unreaped, so that its number
-// cannot be given to a stranger before we have ended its group.
+// cannot be given to a stranger before we have ended its group. It waits on the
+// process's handle as one does on a pipe, which takes no thread of its own.
 func (p *process) watch() {
+	defer p.wake()
+	defer close(p.exited)
+	handle, err := p.handle.SyscallConn()
+	if err == nil {
+		err = handle.Read(func(fd uintptr) (dead bool) {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0 || err != nil && err != unix.EINTR
+		})
+	}
+	if err == nil {
+		return
+	}
 	for unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
-	close(p.exited)
-	p.wake()
 }
 
 // cancel asks for the end; it may be called at any time and again.

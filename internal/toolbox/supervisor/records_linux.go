@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -35,6 +36,11 @@ type proof struct {
 	Ticks uint64 `json:"ticks"` // when it was started
 }
 
+// closing is the last line of a start record.
+type closing struct {
+	End *Ending `json:"end"`
+}
+
 // record is where the files of one command are.
 type record struct{ base string }
 
@@ -45,11 +51,10 @@ func recordOf(dir, id string) record {
 
 func (r record) start() string  { return r.base + ".start" }
 func (r record) output() string { return r.base + ".out" }
-func (r record) end() string    { return r.base + ".end" }
 
-// begin makes the start record. Neither it nor the end record is synced: they are
-// for the death of processes, which loses no write. After a power cut nothing that
-// was started before runs any more, and BootTime tells what was.
+// begin makes the record. It is not synced: it is for the death of processes,
+// which loses no write. After a power cut nothing that was started before runs any
+// more, and BootTime tells what was.
 func (r record) begin(i intent) (*os.File, error) {
 	f, err := os.OpenFile(r.start(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -58,11 +63,7 @@ func (r record) begin(i intent) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
 	}
-	line, err := json.Marshal(i)
-	if err == nil {
-		_, err = f.Write(append(line, '\n'))
-	}
-	if err != nil {
+	if err := addLine(f, i); err != nil {
 		f.Close()
 		os.Remove(r.start()) // nothing was started
 		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
@@ -70,46 +71,34 @@ func (r record) begin(i intent) (*os.File, error) {
 	return f, nil
 }
 
-// note adds the process to a start record.
+// note adds the process to a record.
 func note(start *os.File, pid int) error {
 	ticks, _, err := processInfo(pid)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(proof{pid, ticks})
-	if err != nil {
-		return err
+	return addLine(start, proof{pid, ticks})
+}
+
+// finish adds the ending. A line that was torn makes the end unknown, never wrong.
+func finish(start *os.File, e Ending) error { return addLine(start, closing{&e}) }
+
+func addLine(f *os.File, v any) error {
+	line, err := json.Marshal(v)
+	if err == nil {
+		_, err = f.Write(append(line, '\n'))
 	}
-	_, err = start.Write(append(line, '\n'))
 	return err
 }
 
-// finish makes the end record, all or nothing. One that a power cut tore is no
-// JSON, which makes the end unknown, never wrong.
-func (r record) finish(e Ending) error {
-	data, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	tmp := r.end() + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp, r.end())
-}
-
-// forget removes the files, the start record last: while it is there the id
-// cannot be started again.
+// forget removes the files, the record last: while it is there the id cannot be
+// started again.
 func (r record) forget() error {
 	var errs []error
-	for _, path := range []string{r.end() + ".tmp", r.output(), r.end(), r.start()} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
+	for _, path := range []string{r.output(), r.start()} {
+		// Not os.Remove, which tries twice when there was no output to keep.
+		if err := syscall.Unlink(path); err != nil && err != syscall.ENOENT {
+			errs = append(errs, &os.PathError{Op: "unlink", Path: path, Err: err})
 		}
 	}
 	return errors.Join(errs...)
@@ -155,6 +144,7 @@ func recoverRecord(dir, id string) (Known, intent, error) {
 		known.OutputBytes = info.Size()
 	}
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	leader, end := readRest(rest)
 	var begun intent
 	if err := json.Unmarshal(first, &begun); err != nil || begun.ID != id {
 		known.State = Unclear // it died while it wrote this, before the start
@@ -163,21 +153,38 @@ func recoverRecord(dir, id string) (Known, intent, error) {
 	known.Began = begun.Began
 	sameBoot := begun.Boot == bootID()
 	known.Supervised = sameBoot && begun.Supervisor.alive()
-	var end Ending
-	if data, err := readRecord(r.end()); err == nil && json.Unmarshal(data, &end) == nil {
+	if end != nil {
 		end.Output = known.Output
-		known.State, known.Ending = Ended, end
+		known.State, known.Ending = Ended, *end
 		return known, begun, nil
 	}
-	known.State, known.PID = judge(begun, rest, sameBoot, known.Supervised)
+	known.State, known.PID = judge(begun, leader, sameBoot, known.Supervised)
 	return known, begun, nil
 }
 
-// judge decides about a command without an end record.
-func judge(begun intent, rest []byte, sameBoot, supervised bool) (State, int) {
-	var leader proof
-	line, _, whole := bytes.Cut(rest, []byte("\n"))
-	noted := whole && json.Unmarshal(line, &leader) == nil && leader.PID > 0
+// readRest reads the lines behind the intent: the process, if it was noted, and
+// the end, if there was one.
+func readRest(rest []byte) (leader proof, end *Ending) {
+	for {
+		line, others, whole := bytes.Cut(rest, []byte("\n"))
+		if !whole {
+			return leader, end
+		}
+		var p proof
+		var c closing
+		if json.Unmarshal(line, &p) == nil && p.PID > 0 {
+			leader = p
+		}
+		if json.Unmarshal(line, &c) == nil && c.End != nil {
+			end = c.End
+		}
+		rest = others
+	}
+}
+
+// judge decides about a command without an ending.
+func judge(begun intent, leader proof, sameBoot, supervised bool) (State, int) {
+	noted := leader.PID > 0
 	switch {
 	case sameBoot && noted && leader.alive():
 		return Running, leader.PID

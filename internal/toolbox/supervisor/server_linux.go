@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -155,7 +154,6 @@ func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 		if err != nil {
 			return writeJSON(conn, sayError, refuse(err))
 		}
-		go s.collectAll(spec.Collect)
 		return t.stream(conn, 0)
 	}
 	if kind == askStop {
@@ -217,12 +215,6 @@ func (s *server) start(spec Spec) (*task, error) {
 	record, err := t.record.begin(intent{
 		ID: spec.ID, Mark: mark, Began: time.Now(), Boot: s.boot, Socket: s.socket, Supervisor: s.self,
 	})
-	if err == nil {
-		if err = t.open(); err != nil {
-			record.Close()
-			err = errors.Join(err, t.record.forget()) // nothing was started
-		}
-	}
 	if err != nil {
 		t.abandon(err)
 		s.mu.Lock()
@@ -233,7 +225,7 @@ func (s *server) start(spec Spec) (*task, error) {
 	}
 	go func() {
 		defer s.running.Done()
-		t.run(spec, mark, record, s.family)
+		t.run(spec, mark, record, s.family, func() { s.collectAll(spec.Collect) })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reconsider()
@@ -270,7 +262,7 @@ func (s *server) collect(t *task) error {
 	if err := t.record.forget(); err != nil {
 		return fmt.Errorf("forgetting %s: %w", t.id, err)
 	}
-	t.file.Close()
+	t.close()
 	delete(s.tasks, t.id)
 	return nil
 }

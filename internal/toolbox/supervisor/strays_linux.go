@@ -5,9 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,43 +81,34 @@ func signalSurely(pid int, mark string, s unix.Signal) bool {
 // asked the kernel for them: so none can hide, whatever it does to its
 // environment, group or session.
 type family struct {
-	confine Confiner      // may be nil
-	starts  chan<- func() // run on the thread that starts commands
+	confine Confiner // may be nil
 
 	mu      sync.Mutex
 	leaders map[int]string // marks of the commands we started, until they are reaped
+	burial  *time.Timer    // runs while there are leaders
 }
 
 func newFamily(confine Confiner) *family {
-	starts := make(chan func())
-	go func() {
-		// A child may have asked to die with the thread that started it, so that
-		// one lives as long as we do.
-		runtime.LockOSThread()
-		for start := range starts {
-			start()
-		}
-	}()
-	return &family{confine: confine, starts: starts, leaders: map[int]string{}}
+	f := &family{confine: confine, leaders: map[int]string{}}
+	f.burial = time.AfterFunc(burialDelay, f.reap)
+	return f
 }
 
 // bear starts a leader, on this thread. Nobody looks at our children meanwhile,
 // who would take it for an orphan.
+//
+// A child may have asked to die with the thread that started it. Threads of this
+// program live as long as it does, but for those that build walls, and these are
+// gone before their command begins.
 func (f *family) bear(mark string, start func() (*os.Process, error)) (*os.Process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	child, err := start()
 	if err == nil {
 		f.leaders[child.Pid] = mark
+		f.burial.Reset(burialDelay)
 	}
 	return child, err
-}
-
-// onThread runs a start on the thread for it.
-func (f *family) onThread(start func() error) error {
-	result := make(chan error, 1)
-	f.starts <- func() { result <- start() }
-	return <-result
 }
 
 // bury reaps a dead leader.
@@ -128,11 +119,15 @@ func (f *family) bury(leader *os.Process) (*os.ProcessState, error) {
 	return leader.Wait()
 }
 
-// reap buries the orphans that have died.
+// reap buries the orphans that have died, from time to time while a command runs:
+// the end of each command buries the rest.
 func (f *family) reap() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.orphans()
+	if len(f.leaders) > 0 {
+		f.burial.Reset(burialDelay)
+	}
 }
 
 // end kills the orphans of a buried command and says how many there were. One

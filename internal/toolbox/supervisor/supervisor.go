@@ -98,7 +98,7 @@ type Ending struct {
 
 	// Failure says why the command could not be started. Nothing else is set then.
 	Failure string `json:"failure,omitempty"`
-	Output  string `json:"-"` // path of the kept output
+	Output  string `json:"-"` // path of the kept output; nothing is there if nothing was written
 }
 
 // State is what can be told about a command.

@@ -15,29 +15,23 @@ import (
 type task struct {
 	id     string
 	record record
-	file   *os.File
 
 	mu      sync.Mutex
 	changed sync.Cond // with mu: output came or the end
 	proc    *process  // nil before the start
 	stop    bool      // cancelled before the start
+	file    *os.File  // nil before the first output; not written to after the end
 	kept    int64
 	total   int64
 	tail    []byte
 	keepErr error
-	ending  *Ending // durable once it is set
+	ending  *Ending // on record once it is set
 }
 
 func newTask(id string, r record) *task {
 	t := &task{id: id, record: r}
 	t.changed.L = &t.mu
 	return t
-}
-
-// open makes the file for the output, once the id is known to be ours.
-func (t *task) open() (err error) {
-	t.file, err = os.OpenFile(t.record.output(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	return err
 }
 
 // abandon tells those who joined meanwhile that nothing was started.
@@ -48,12 +42,13 @@ func (t *task) abandon(why error) {
 	t.changed.Broadcast()
 }
 
-// run starts the command and sees it to its end.
-func (t *task) run(s Spec, mark string, start *os.File, f *family) {
+// run starts the command and sees it to its end. What can wait is done while the
+// command runs.
+func (t *task) run(s Spec, mark string, start *os.File, f *family, meanwhile func()) {
 	defer start.Close()
 	p, err := launch(s, mark, f)
 	if err != nil {
-		t.end(Ending{Failure: err.Error()})
+		t.end(start, Ending{Failure: err.Error()})
 		return
 	}
 	noteErr := note(start, p.Pid) // without it a dead supervisor's command is found by its mark
@@ -63,6 +58,7 @@ func (t *task) run(s Spec, mark string, start *os.File, f *family) {
 		p.cancel()
 	}
 	t.mu.Unlock()
+	meanwhile()
 	ending, err := p.attend(t.write)
 	t.mu.Lock()
 	ending.OutputBytes, ending.KeptBytes = t.total, t.kept
@@ -73,12 +69,12 @@ func (t *task) run(s Spec, mark string, start *os.File, f *family) {
 		ending.KeepError = err.Error()
 	}
 	t.mu.Unlock()
-	t.end(ending)
+	t.end(start, ending)
 }
 
-// end makes the ending durable and then known.
-func (t *task) end(e Ending) {
-	if err := t.record.finish(e); err != nil {
+// end puts the ending on record and then makes it known.
+func (t *task) end(start *os.File, e Ending) {
+	if err := finish(start, e); err != nil {
 		// Those who listen are told all the same: they have a log of their own.
 		e.KeepError = strings.TrimSpace(e.KeepError + "\n" + err.Error())
 	}
@@ -94,6 +90,9 @@ func (t *task) write(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.total += int64(len(b))
+	if t.file == nil && t.keepErr == nil {
+		t.file, t.keepErr = os.OpenFile(t.record.output(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
 	if t.keepErr == nil && t.kept < MaxKept {
 		n, err := t.file.WriteAt(b[:min(int64(len(b)), MaxKept-t.kept)], t.kept)
 		t.kept += int64(n)
@@ -122,22 +121,22 @@ func (t *task) cancel() {
 }
 
 // await returns when there is output behind an offset, or the end.
-func (t *task) await(from int64) (kept int64, ending *Ending) {
+func (t *task) await(from int64) (file *os.File, kept int64, ending *Ending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.kept <= from && t.ending == nil {
 		t.changed.Wait()
 	}
-	return t.kept, t.ending
+	return t.file, t.kept, t.ending
 }
 
 // stream sends output from an offset on, as it comes, and then the ending.
 func (t *task) stream(w io.Writer, from int64) error {
 	buf := make([]byte, offsetBytes+outputChunk)
 	for {
-		kept, ending := t.await(from)
+		file, kept, ending := t.await(from)
 		for from < kept {
-			n, err := t.file.ReadAt(buf[offsetBytes:offsetBytes+min(outputChunk, int(kept-from))], from)
+			n, err := file.ReadAt(buf[offsetBytes:offsetBytes+min(outputChunk, int(kept-from))], from)
 			if n == 0 {
 				return err
 			}
@@ -150,6 +149,15 @@ func (t *task) stream(w io.Writer, from int64) error {
 		if ending != nil {
 			return writeJSON(w, sayEnd, ending)
 		}
+	}
+}
+
+// close lets go of the output's file.
+func (t *task) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		t.file.Close()
 	}
 }
 
