@@ -3,6 +3,7 @@ module stave
 go 1.26.0
 
 require (
+	cel.dev/cel-go v0.33.1
 	github.com/anthropics/anthropic-sdk-go/v2 v2.9.0
 	github.com/bmatcuk/doublestar/v4 v4.10.4
 	github.com/cockroachdb/pebble/v2 v2.1.7
@@ -28,7 +29,6 @@ require (
 )
 
 require (
-	cel.dev/cel-go v0.33.1 // indirect
 	cel.dev/expr v0.25.2 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
@@ -63,7 +63,6 @@ require (
 	github.com/prometheus/client_model v0.3.0 // indirect
 	github.com/prometheus/common v0.42.0 // indirect
 	github.com/prometheus/procfs v0.10.1 // indirect
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // indirect

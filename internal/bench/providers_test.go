@@ -14,31 +14,19 @@ import (
 )
 
 // dialect is one way to speak to a model: how stave is pointed at the local
-// server, and what the floor posts to it.
+// server, and where the floor speaks it.
 type dialect struct {
-	name, model   string
-	key, base     string // variables
-	suffix        string // of the base URL
-	path, request string // of the floor
+	name, model string
+	key, base   string // variables
+	suffix      string // of the base URL
+	path        string // of the floor
 }
 
 var dialects = []dialect{
-	{
-		"anthropic", "anthropic/local", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "", "/v1/messages",
-		`{"model":"local","max_tokens":1000,"stream":true,"messages":[{"role":"user","content":"go"}]}`,
-	},
-	{
-		"responses", "openai/local", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "/v1/responses",
-		`{"model":"local","stream":true,"input":"go"}`,
-	},
-	{
-		"chat", "openai-chat/local", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "/v1/chat/completions",
-		`{"model":"local","stream":true,"messages":[{"role":"user","content":"go"}]}`,
-	},
-	{
-		"gemini", "gemini/local", "GEMINI_API_KEY", "GEMINI_BASE_URL", "", "/v1beta/models/local:streamGenerateContent?alt=sse",
-		`{"contents":[{"role":"user","parts":[{"text":"go"}]}]}`,
-	},
+	{"anthropic", "anthropic/local", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "", "/v1/messages"},
+	{"responses", "openai/local", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "/v1/responses"},
+	{"chat", "openai-chat/local", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1", "/v1/chat/completions"},
+	{"gemini", "gemini/local", "GEMINI_API_KEY", "GEMINI_BASE_URL", "", "/v1beta/models/local:streamGenerateContent?alt=sse"},
 }
 
 // localModel serves a scripted model over TCP in every dialect.
@@ -67,7 +55,7 @@ func BenchmarkProviderRounds(b *testing.B) {
 					dir := b.TempDir()
 					took, _ := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--sandbox", "off", "--headless", "--model", d.model, "go")
 					ours = append(ours, took)
-					took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync", server.URL+d.path, d.request)
+					took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync", server.URL+d.path, d.name)
 					synced = append(synced, took)
 				}
 				b.ReportMetric(ms(median(ours)), "stave-ms")
@@ -96,7 +84,7 @@ func BenchmarkProviderDeltas(b *testing.B) {
 				return took
 			}
 			bare := func(server *httptest.Server) time.Duration {
-				took, _ := clock(b, floor, filepath.Join(b.TempDir(), "events"), "0", "sync", server.URL+d.path, d.request)
+				took, _ := clock(b, floor, filepath.Join(b.TempDir(), "events"), "0", "sync", server.URL+d.path, d.name)
 				return took
 			}
 			for b.Loop() {

@@ -1,16 +1,19 @@
 // Command floor is the least a durable agent can cost: it "calls the model" (a
-// constant, or a server it does not listen to), spawns the tool's process, and syncs one line to a file for each
-// event it would have to remember. It decides, checks and chains nothing.
+// constant, or a server), spawns the tool's process, and syncs one line to a file for each event it would have to
+// remember. It decides, checks and chains nothing. A server gets what a good bare client sends: the whole
+// conversation, which grows by a call and its result each round, encoded anew with package encoding/json for each
+// request, over one connection. What the server answers is read to its end and not looked at.
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -26,11 +29,21 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 4 && len(os.Args) != 6 {
-		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync [URL REQUEST]")
+		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync [URL DIALECT]")
 	}
-	ask := func() error { return nil } // the model is a constant
+	ask := func(int) error { return nil } // the model is a constant
 	if len(os.Args) == 6 {
-		ask = func() error { return post(os.Args[4], os.Args[5]) }
+		talk, ok := dialects[os.Args[5]]
+		if !ok {
+			return fmt.Errorf("the dialect %q is not known", os.Args[5])
+		}
+		said := talk.begin
+		ask = func(round int) error {
+			if round > 0 {
+				said = append(said, talk.round(round-1)...)
+			}
+			return post(os.Args[4], talk.request(said))
+		}
 	}
 	rounds, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -51,8 +64,8 @@ func run() error {
 		}
 		return syscall.Fdatasync(int(f.Fd()))
 	}
-	for range rounds {
-		if err := ask(); err != nil {
+	for round := range rounds {
+		if err := ask(round); err != nil {
 			return err
 		}
 		if err := event(); err != nil { // the model asked for a tool
@@ -65,15 +78,19 @@ func run() error {
 			return err
 		}
 	}
-	if err := ask(); err != nil {
+	if err := ask(rounds); err != nil {
 		return err
 	}
 	return event() // the model is done
 }
 
 // post makes one model call: it reads the whole answer and looks at nothing.
-func post(url, request string) error {
-	resp, err := http.Post(url, "application/json", strings.NewReader(request))
+func post(url string, request any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	resp, err := http.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func play(w http.ResponseWriter, r *http.Request, try conformance.Try) {
 	}
 	startStream(w)
 	say := func(format string, args ...any) {
-		_, _ = io.WriteString(w, sse(fmt.Sprintf(format, args...)))
+		_, _ = io.WriteString(w, frame(fmt.Sprintf(format, args...)))
 		_ = http.NewResponseController(w).Flush()
 	}
 	playBlocks(try, say)

@@ -53,8 +53,8 @@ func TestStreamLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := held()
 			p := New(Options{APIKey: testKey})
-			p.limits.events /= 50
-			p.limits.bytes /= 8
+			p.limits.Events /= 50
+			p.limits.Stream /= 8
 			err := p.read(stream, nil, func(model.Event) error { return nil })
 			wantError(t, err, model.ErrLimit, false)
 			if grown := held() - before; grown > 64<<20 {

@@ -1,8 +1,9 @@
 // Package anthropic is the provider for Anthropic's Messages API and for
 // endpoints that speak it.
 //
-// Requests are built with the types of Anthropic's own Go library. Its client
-// and its stream decoder are not used: they retry by themselves, read keys and
+// Anthropic's own Go library is not used but in tests, which show that requests
+// say what its types would: those encode the whole conversation for every
+// request. Its client and its stream decoder retry by themselves, read keys and
 // addresses from the environment, keep error bodies and events of any size in
 // memory, and take a stream that is cut between two events for a complete one.
 package anthropic
@@ -22,6 +23,8 @@ import (
 	"time"
 
 	"stave/internal/model"
+	"stave/internal/model/codec"
+	"stave/internal/model/sse"
 )
 
 // Origin marks the thoughts and calls that came from here.
@@ -41,6 +44,8 @@ const (
 
 	maxHeaderBytes = 256 << 10
 	dialTimeout    = 15 * time.Second
+	maxIdle        = 512
+	writeBuffer    = 32 << 10 // requests are long
 )
 
 // Options says where the service is and how to reach it.
@@ -55,14 +60,18 @@ type Options struct {
 	MaxOutput func(model string) int64
 }
 
-// Provider calls one endpoint. It holds no state and may be used concurrently.
+// Provider calls one endpoint. What it holds only saves time; it may be used
+// concurrently.
 type Provider struct {
 	opt      Options
 	endpoint string
 	client   *http.Client
 	secrets  []string
-	limits   streamLimits
+	limits   sse.Limits
 	problem  error // with the options; every call reports it
+
+	said  codec.Cache[*conversation]
+	tools codec.Tools
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -70,7 +79,7 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a provider. What is wrong with the options is reported by every
 // call, so that a conversation says it and can be helped.
 func New(opt Options) *Provider {
-	p := &Provider{opt: opt, client: clientOf(opt.HTTP), limits: streamLimits{MaxStreamBytes, model.MaxResponseEvents}}
+	p := &Provider{opt: opt, client: clientOf(opt.HTTP), limits: sse.Limits{Event: MaxEventBytes, Stream: MaxStreamBytes, Events: model.MaxResponseEvents}}
 	if p.opt.Version == "" {
 		p.opt.Version = DefaultVersion
 	}
@@ -93,6 +102,9 @@ func clientOf(given *http.Client) *http.Client {
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        90 * time.Second,
+			MaxIdleConns:           maxIdle, // as many as conversations may be waiting for their tools
+			MaxIdleConnsPerHost:    maxIdle,
+			WriteBufferSize:        writeBuffer,
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		}
 	}
@@ -149,6 +161,8 @@ func (p *Provider) stream(ctx context.Context, r model.Request, emit func(model.
 	if p.problem != nil {
 		return p.problem
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	resp, err := p.call(ctx, r, true)
 	if staleThought(err) && hasThoughts(r) {
 		// The API refuses thoughts whose beginning of the conversation has changed,
@@ -159,7 +173,15 @@ func (p *Provider) stream(ctx context.Context, r model.Request, emit func(model.
 		return err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read only
-	return p.read(resp.Body, toolNames(r.Tools), emit)
+	done := false
+	err = p.read(model.Pulsing(ctx, resp.Body), toolNames(r.Tools), func(ev model.Event) error {
+		done = done || ev.Done != ""
+		return emit(ev)
+	})
+	if done {
+		sse.Drain(resp.Body, cancel)
+	}
+	return err
 }
 
 // call sends the request and returns the response once it is known to be a stream.

@@ -100,7 +100,7 @@ func fixture(t testing.TB, name string) string {
 }
 
 // sse writes one event.
-func sse(data string) string {
+func frame(data string) string {
 	var v struct{ Type string }
 	_ = json.Unmarshal([]byte(data), &v)
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", v.Type, data)
@@ -109,7 +109,7 @@ func sse(data string) string {
 func events(all ...string) string {
 	var b strings.Builder
 	for _, e := range all {
-		b.WriteString(sse(e))
+		b.WriteString(frame(e))
 	}
 	return b.String()
 }

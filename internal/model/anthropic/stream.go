@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"unicode/utf8"
 
 	"stave/internal/model"
+	"stave/internal/model/sse"
 )
 
 // blockKind says what a content block is to us.
@@ -18,6 +20,7 @@ const (
 	textBlock     blockKind = "text"
 	thinkingBlock blockKind = "thinking"
 	callBlock     blockKind = "tool_use"
+	resultBlock   blockKind = "tool_result"
 	otherBlock    blockKind = "other" // made by tools we do not ask for, or newer than we are
 )
 
@@ -46,14 +49,17 @@ type answer struct {
 }
 
 func (p *Provider) read(body io.Reader, names map[string]string, emit func(model.Event) error) error {
-	events := newEventReader(body, p.limits)
+	events := sse.NewReader(body, p.limits)
 	a := &answer{p: p, names: names, emit: emit, blocks: map[int64]*block{}}
 	for {
-		data, err := events.next()
+		ev, err := events.Next()
 		if err != nil {
 			return cut(err)
 		}
-		done, err := a.take(data)
+		if len(ev.Data) == 0 {
+			continue
+		}
+		done, err := a.take(ev.Data)
 		if done || err != nil {
 			return err
 		}
@@ -71,6 +77,9 @@ func cut(err error) error {
 
 // take handles one event and reports whether the message is complete.
 func (a *answer) take(data []byte) (bool, error) {
+	if ev, ok := quickDelta(data); ok {
+		return false, a.addDelta(ev)
+	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
 		return false, streamError("an event of the stream is not readable JSON")
@@ -302,4 +311,8 @@ func (a *answer) stopReason() (model.StopReason, error) {
 		return "", streamError("the message ended without a reason")
 	}
 	return "", &model.Error{Kind: model.ErrInternal, Message: "the model stopped for a reason that this program does not know: " + a.p.clean(a.stop)}
+}
+
+func overLimit(format string, most int) error {
+	return &model.Error{Kind: model.ErrLimit, Message: fmt.Sprintf(format, most)}
 }

@@ -4,7 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
+	"stave/internal/model"
+	"stave/internal/model/codec"
 )
 
 // thinkingMode says how a model is told to think.
@@ -55,34 +56,36 @@ func modeOf(model string) thinkingMode {
 	return alwaysThinking
 }
 
-// setThinking asks for thoughts in readable form, and for the effort where one is wanted.
-func setThinking(params *sdk.MessageNewParams, effort string, turns []turn) {
-	mode := modeOf(params.Model)
-	if effort == "" && mode != alwaysThinking {
-		return
+// appendThinking asks for thoughts in readable form, with a budget where the
+// model wants one.
+func (p *Provider) appendThinking(b []byte, r model.Request, turns []turn) []byte {
+	mode := modeOf(r.Model)
+	if r.Effort == "" && mode != alwaysThinking {
+		return b
 	}
 	switch mode {
 	case noThinking:
 	case budgetThinking:
-		budget, known := budgets[effort]
+		budget, known := budgets[r.Effort]
 		if !known {
 			budget = budgets["high"]
 		}
-		if budget = min(budget, params.MaxTokens/2); budget >= minBudget && mayThink(turns) {
-			params.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
+		if budget = min(budget, p.maxTokens(r)/2); budget >= minBudget && mayThink(turns) {
+			b = codec.IntField(append(codec.Name(b, "thinking"), `{"type":"enabled"`...), "budget_tokens", budget)
+			b = append(b, '}')
 		}
 	case adaptiveThinking, alwaysThinking:
-		params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
-		params.OutputConfig.Effort = sdk.OutputConfigEffort(effort)
+		b = append(codec.Name(b, "thinking"), `{"type":"adaptive","display":"summarized"}`...)
 	}
+	return b
 }
 
 // mayThink is false in the middle of a round of tools that began without a
 // thought: models with a budget refuse to begin thinking there.
 func mayThink(turns []turn) bool {
 	n := len(turns)
-	if n < 2 || turns[n-1].assistant || turns[n-1].blocks[0].OfToolResult == nil {
+	if n < 2 || turns[n-1].assistant || turns[n-1].opens != resultBlock {
 		return true
 	}
-	return isThought(turns[n-2].blocks[0])
+	return turns[n-2].opens == thinkingBlock
 }

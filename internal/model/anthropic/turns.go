@@ -1,224 +1,237 @@
 package anthropic
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
-
 	"stave/internal/model"
+	"stave/internal/model/codec"
 )
+
+// conversation is what was written of one, turn by turn.
+type conversation struct {
+	told  codec.Messages // what the turns say
+	turns []turn
+	taken map[string]bool // ids of calls
+	size  int             // of the turns, written
+}
 
 // turn is one message as the API wants it: user and assistant take turns.
 type turn struct {
 	assistant bool
-	blocks    []sdk.ContentBlockParamUnion
-	calls     []madeCall         // of the assistant, as they stand in blocks
-	results   []model.ToolResult // of the user's side; blocks once they are paired
+	from      int       // the message it begins with
+	opens     blockKind // of its first block
+	blocks    []byte    // JSON
+	calls     []madeCall
 }
 
 // madeCall is a call by our id and by the one it goes by at the API.
 type madeCall struct{ id, wire string }
 
-// turnsOf writes messages down as the API demands them: neighbours of one role
+func (t *turn) role() string {
+	if t.assistant {
+		return "assistant"
+	}
+	return "user"
+}
+
+// follow writes messages down as the API demands them: neighbours of one role
 // are one turn, nothing is empty, and every call is answered at the beginning
-// of the turn that follows it, in the order of the calls.
-func turnsOf(messages []model.Message, thoughts bool) []turn {
-	var turns []turn
-	taken := map[string]bool{} // ids of calls
-	for _, m := range messages {
-		t := turn{assistant: m.Role == model.RoleAssistant}
-		for _, part := range m.Parts {
-			t.add(part, thoughts, taken)
-		}
-		t.trimThoughts()
-		if len(t.blocks)+len(t.results) == 0 {
+// of the turn that follows it, in the order of the calls. A turn depends on what
+// came before it and on nothing after the first message of the next one, so up to
+// there it is not written again.
+func (c *conversation) follow(messages []model.Message, thoughts bool) {
+	same := c.told.Same(messages)
+	whole := 0
+	for whole+1 < len(c.turns) && c.turns[whole+1].from < same {
+		whole++
+	}
+	begin := 0
+	if whole > 0 {
+		begin = c.turns[whole].from
+	}
+	c.forget(whole)
+	c.told.Remember(same, messages)
+	var open draft
+	for i := begin; i < len(messages); i++ {
+		d := c.draft(&messages[i], thoughts)
+		if len(d.blocks)+len(d.results) == 0 {
 			continue
 		}
-		if n := len(turns); n > 0 && turns[n-1].assistant == t.assistant {
-			turns[n-1].join(t)
-		} else {
-			turns = append(turns, t)
+		if !open.empty() && open.assistant == d.assistant {
+			open.join(d)
+			continue
+		}
+		c.settle(open)
+		open, open.from = d, i
+	}
+	c.settle(open)
+	if n := len(c.turns); n > 0 && len(c.turns[n-1].calls) > 0 {
+		c.write(draft{from: len(messages)})
+	}
+}
+
+// forget drops the turns after the first n.
+func (c *conversation) forget(n int) {
+	for i := range c.turns[n:] {
+		t := &c.turns[n+i]
+		c.size -= t.size()
+		for _, made := range t.calls {
+			delete(c.taken, made.wire)
 		}
 	}
-	if n := len(turns); n > 0 && len(turns[n-1].calls) > 0 {
-		turns = append(turns, turn{})
+	clear(c.turns[n:])
+	c.turns = c.turns[:n]
+	if c.taken == nil {
+		c.taken = map[string]bool{}
 	}
-	for i := range turns {
-		if !turns[i].assistant {
-			var calls []madeCall
-			if i > 0 {
-				calls = turns[i-1].calls
+}
+
+// size is about what a turn is when it is sent.
+func (t *turn) size() int {
+	return len(t.blocks) + len(`{"role":"assistant","content":[]},`) + len(cacheMark)
+}
+
+func (c *conversation) settle(d draft) {
+	if !d.empty() {
+		c.write(d)
+	}
+}
+
+// write puts a turn together once all of it is known.
+func (c *conversation) write(d draft) {
+	if !d.assistant {
+		var calls []madeCall
+		if n := len(c.turns); n > 0 {
+			calls = c.turns[n-1].calls
+		}
+		d.pair(calls)
+	}
+	t := turn{assistant: d.assistant, from: d.from, opens: d.blocks[0].kind, calls: d.calls}
+	size := len(d.blocks)
+	for _, b := range d.blocks {
+		size += len(b.text)
+	}
+	t.blocks = make([]byte, 0, size)
+	for _, b := range d.blocks {
+		t.blocks = append(codec.Comma(t.blocks), b.text...)
+	}
+	c.turns = append(c.turns, t)
+	c.size += t.size()
+}
+
+// draft is a turn of which more may come.
+type draft struct {
+	assistant bool
+	from      int
+	blocks    []written
+	calls     []madeCall         // of the assistant, as they stand in blocks
+	results   []model.ToolResult // of the user's side; blocks once they are paired
+}
+
+// written is one block as it is sent.
+type written struct {
+	kind blockKind
+	text []byte
+}
+
+func (d *draft) empty() bool { return len(d.blocks)+len(d.results) == 0 }
+
+func (c *conversation) draft(m *model.Message, thoughts bool) draft {
+	d := draft{assistant: m.Role == model.RoleAssistant}
+	for i := range m.Parts {
+		part := &m.Parts[i]
+		switch {
+		case part.Reasoning != nil:
+			if sendable(part.Reasoning) && d.assistant && thoughts {
+				d.blocks = append(d.blocks, written{thinkingBlock, appendThought(nil, part.Reasoning)})
 			}
-			turns[i].pair(calls)
+		case part.Call != nil && d.assistant:
+			made := madeCall{part.Call.ID, c.wireID(part.Call)}
+			d.calls = append(d.calls, made)
+			d.blocks = append(d.blocks, written{callBlock, appendCall(nil, part.Call, made.wire)})
+		case part.Result != nil && !d.assistant:
+			d.results = append(d.results, *part.Result)
+		case part.Image != nil:
+			d.addImage(part.Image)
+		case strings.TrimSpace(part.Text) != "":
+			d.blocks = append(d.blocks, written{textBlock, appendText(nil, part.Text)})
 		}
 	}
-	return turns
+	d.trimThoughts()
+	return d
 }
 
-func (t *turn) add(part model.Part, thoughts bool, taken map[string]bool) {
-	switch {
-	case part.Reasoning != nil:
-		if b, ok := thoughtBlock(*part.Reasoning); ok && t.assistant && thoughts {
-			t.blocks = append(t.blocks, b)
-		}
-	case part.Call != nil && t.assistant:
-		t.addCall(*part.Call, taken)
-	case part.Result != nil && !t.assistant:
-		t.results = append(t.results, *part.Result)
-	case part.Image != nil:
-		t.addImage(*part.Image)
-	case strings.TrimSpace(part.Text) != "":
-		t.blocks = append(t.blocks, sdk.NewTextBlock(part.Text))
+// wireID is the id a call goes by at the API, which no other call has.
+func (c *conversation) wireID(call *model.ToolCall) string {
+	wire := call.ID
+	if call.Origin == Origin && validID(call.Opaque) && !c.taken[call.Opaque] {
+		wire = call.Opaque
 	}
+	wire = freeID(wire, c.taken)
+	c.taken[wire] = true
+	return wire
 }
 
-func (t *turn) addCall(c model.ToolCall, taken map[string]bool) {
-	wire := c.ID
-	if c.Origin == Origin && validID(c.Opaque) && !taken[c.Opaque] {
-		wire = c.Opaque
-	}
-	wire = freeID(wire, taken)
-	taken[wire] = true
-	t.calls = append(t.calls, madeCall{c.ID, wire})
-	t.blocks = append(t.blocks, sdk.NewToolUseBlock(wire, inputOf(c.Args), wireName(c.Name)))
-}
-
-func (t *turn) addImage(i model.Image) {
-	if b, ok := imageBlock(i); ok && !t.assistant {
-		t.blocks = append(t.blocks, sdk.ContentBlockParamUnion{OfImage: b})
+func (d *draft) addImage(i *model.Image) {
+	if showable(i) && !d.assistant {
+		d.blocks = append(d.blocks, written{otherBlock, appendImage(nil, i)})
 		return
 	}
-	t.blocks = append(t.blocks, sdk.NewTextBlock(unseen(i)))
+	d.blocks = append(d.blocks, written{textBlock, appendText(nil, unseen(i))})
 }
 
-// trimThoughts takes thoughts from the end of a turn: the API refuses a turn
+// trimThoughts takes thoughts from the end of a message: the API refuses a turn
 // that ends with one.
-func (t *turn) trimThoughts() {
-	for n := len(t.blocks); n > 0 && isThought(t.blocks[n-1]); n-- {
-		t.blocks = t.blocks[:n-1]
+func (d *draft) trimThoughts() {
+	for n := len(d.blocks); n > 0 && d.blocks[n-1].kind == thinkingBlock; n-- {
+		d.blocks = d.blocks[:n-1]
 	}
 }
 
-func (t *turn) join(next turn) {
-	t.blocks = append(t.blocks, next.blocks...)
-	t.calls = append(t.calls, next.calls...)
-	t.results = append(t.results, next.results...)
+func (d *draft) join(next draft) {
+	d.blocks = append(d.blocks, next.blocks...)
+	d.calls = append(d.calls, next.calls...)
+	d.results = append(d.results, next.results...)
 }
 
 // pair puts the results of the calls before everything else of the turn. A call
 // without a result is answered with that; a result without a call, which the
 // API would refuse, is told as text.
-func (t *turn) pair(calls []madeCall) {
+func (d *draft) pair(calls []madeCall) {
 	answered := make(map[string]*model.ToolResult, len(calls))
-	var spare turn
-	for i, r := range t.results {
+	var spare draft
+	for i := range d.results {
+		r := &d.results[i]
 		asked := slices.ContainsFunc(calls, func(c madeCall) bool { return c.id == r.ID })
 		if asked && answered[r.ID] == nil {
-			answered[r.ID] = &t.results[i]
+			answered[r.ID] = r
 			continue
 		}
-		spare.blocks = append(spare.blocks, sdk.NewTextBlock("[the result of an earlier call]\n"+r.Text))
-		for _, image := range r.Images {
-			spare.addImage(image)
+		spare.blocks = append(spare.blocks, written{textBlock, appendText(nil, "[the result of an earlier call]\n"+r.Text)})
+		for j := range r.Images {
+			spare.addImage(&r.Images[j])
 		}
 	}
-	var first []sdk.ContentBlockParamUnion
+	var first []written
 	for _, c := range calls {
 		r := answered[c.id]
 		if r == nil {
 			r = &model.ToolResult{Text: "no result of this call is recorded", IsError: true}
 		}
-		first = append(first, sdk.ContentBlockParamUnion{OfToolResult: resultBlock(c.wire, *r)})
+		first = append(first, written{resultBlock, appendResult(nil, c.wire, r)})
 	}
-	t.blocks = slices.Concat(first, t.blocks, spare.blocks)
-	t.results = nil
-}
-
-func isThought(b sdk.ContentBlockParamUnion) bool {
-	return b.OfThinking != nil || b.OfRedactedThinking != nil
-}
-
-// thoughtBlock gives back a thought as it came. One of another provider, or one
-// that was cut before its signature, cannot be given back.
-func thoughtBlock(r model.Reasoning) (sdk.ContentBlockParamUnion, bool) {
-	if r.Origin != Origin || r.Opaque == "" {
-		return sdk.ContentBlockParamUnion{}, false
-	}
-	if r.Redacted {
-		return sdk.NewRedactedThinkingBlock(r.Opaque), true
-	}
-	return sdk.NewThinkingBlock(r.Opaque, r.Text), true
+	d.blocks = slices.Concat(first, d.blocks, spare.blocks)
+	d.results = nil
 }
 
 func hasThoughts(r model.Request) bool {
 	for _, m := range r.Messages {
 		for _, part := range m.Parts {
-			if part.Reasoning != nil {
-				if _, ok := thoughtBlock(*part.Reasoning); ok {
-					return true
-				}
+			if part.Reasoning != nil && sendable(part.Reasoning) {
+				return true
 			}
 		}
 	}
 	return false
-}
-
-// inputOf gives arguments back as a JSON object, which is all the API takes.
-func inputOf(args json.RawMessage) any {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(args, &fields) == nil && fields != nil {
-		return args
-	}
-	if len(args) == 0 || !json.Valid(args) || string(args) == "null" {
-		return json.RawMessage(`{}`)
-	}
-	return map[string]json.RawMessage{"value": args}
-}
-
-func resultBlock(id string, r model.ToolResult) *sdk.ToolResultBlockParam {
-	b := &sdk.ToolResultBlockParam{ToolUseID: id}
-	said := r.Text
-	if r.IsError {
-		b.IsError = param.NewOpt(true)
-		if strings.TrimSpace(said) == "" && len(r.Images) == 0 {
-			said = "failed without saying why" // the API refuses an error without words
-		}
-	}
-	if strings.TrimSpace(said) != "" {
-		b.Content = append(b.Content, textContent(said))
-	}
-	for _, image := range r.Images {
-		if picture, ok := imageBlock(image); ok {
-			b.Content = append(b.Content, sdk.ToolResultBlockParamContentUnion{OfImage: picture})
-		} else {
-			b.Content = append(b.Content, textContent(unseen(image)))
-		}
-	}
-	return b
-}
-
-func textContent(s string) sdk.ToolResultBlockParamContentUnion {
-	return sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: s}}
-}
-
-func imageBlock(i model.Image) (*sdk.ImageBlockParam, bool) {
-	switch i.MediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-	default:
-		return nil, false
-	}
-	if len(i.Data) == 0 {
-		return nil, false
-	}
-	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
-		Data: base64.StdEncoding.EncodeToString(i.Data), MediaType: sdk.Base64ImageSourceMediaType(i.MediaType),
-	}}}, true
-}
-
-func unseen(i model.Image) string {
-	return "[an image of type " + i.MediaType + ", which cannot be shown here]"
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"stave/internal/model"
+	"stave/internal/model/sse"
 )
 
 // chunk is one event of the stream.
@@ -41,6 +42,12 @@ type heard struct {
 	Thought   bool    `json:"thought"`
 	Signature string  `json:"thoughtSignature"`
 	Call      *call   `json:"functionCall"`
+}
+
+type call struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // tokens is a count that is never an error: an answer is worth more than its
@@ -76,9 +83,17 @@ type answer struct {
 // read tells the whole stream. Its error is the end of the answer; without one
 // the answer is finished or its reader has left.
 func (a *answer) read(ctx context.Context, body io.Reader) error {
-	stream := newEvents(body, usualLimits)
+	stream := sse.NewReader(model.Pulsing(ctx, body), sse.Limits{Event: model.MaxResponseBytes, Stream: maxStreamBytes, Events: model.MaxResponseEvents})
 	for !a.left {
-		data, err := stream.next()
+		ev, err := stream.Next()
+		// At the end of the stream an event may lack its empty line: JSON says
+		// itself whether it is whole.
+		if errors.Is(err, sse.ErrUnfinished) {
+			err = nil
+			if len(ev.Data) == 0 {
+				err = io.EOF
+			}
+		}
 		// What is said is complete with its reason to stop; usage may follow it.
 		if err != nil && a.stop != "" && ctx.Err() == nil {
 			break
@@ -89,7 +104,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) error {
 		if err != nil {
 			return broken(err)
 		}
-		if err := a.chunk(ctx, data); err != nil {
+		if err := a.chunk(ctx, ev.Data); err != nil {
 			return err
 		}
 		if a.stop != "" && a.usage != nil {
@@ -123,6 +138,10 @@ func (a *answer) tell(ctx context.Context, ev model.Event) {
 }
 
 func (a *answer) chunk(ctx context.Context, data []byte) error {
+	if fragment, ok := quickText(data); ok && a.stop == "" {
+		a.text(ctx, fragment, "")
+		return ctx.Err()
+	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return &model.Error{Kind: model.ErrStream, Message: "Gemini sent an event that cannot be read: " + err.Error(), Retryable: true}

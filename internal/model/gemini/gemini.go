@@ -7,16 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
-	"time"
 
 	"stave/internal/model"
+	"stave/internal/model/codec"
+	"stave/internal/model/sse"
 )
 
 // Origin marks the thoughts and calls that only this provider can read again.
@@ -25,12 +25,12 @@ const Origin = "gemini"
 // DefaultBaseURL is Google's own service.
 const DefaultBaseURL = "https://generativelanguage.googleapis.com"
 
-// drainGrace is how long a finished answer may hold its connection for the
-// bytes that make it usable again.
-const drainGrace = 100 * time.Millisecond
-
-// maxDrain is how much is read for that.
-const maxDrain = 64 << 10
+// Limits of one stream, and of what is held of connections.
+const (
+	maxStreamBytes = 256 << 20
+	maxIdle        = 512
+	writeBuffer    = 32 << 10 // requests are long
+)
 
 // Options says how to reach the service.
 type Options struct {
@@ -44,6 +44,8 @@ type Provider struct {
 	key    string
 	base   *url.URL
 	client *http.Client
+	said   codec.Cache[*conversation]
+	tools  codec.Tools
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -85,7 +87,8 @@ func newTransport() http.RoundTripper {
 		return http.DefaultTransport
 	}
 	t := usual.Clone()
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 512, 512
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle
+	t.WriteBufferSize = writeBuffer
 	return t
 }
 
@@ -108,19 +111,11 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 		err = a.read(ctx, resp.Body)
 		switch {
 		case a.finished:
-			drain(resp.Body, cancel)
+			sse.Drain(resp.Body, cancel)
 		case err != nil && !a.left:
 			yield(model.Event{}, p.ended(ctx, err))
 		}
 	}
-}
-
-// drain reads the end of a finished answer, so that its connection can serve
-// the next call.
-func drain(body io.Reader, cancel context.CancelFunc) {
-	late := time.AfterFunc(drainGrace, cancel)
-	defer late.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxDrain)
 }
 
 // post sends the request and returns the answer once it is known to be a stream.
@@ -128,7 +123,7 @@ func (p *Provider) post(ctx context.Context, r model.Request) (*http.Response, e
 	if p.key == "" && p.base.Host == hostOf(DefaultBaseURL) {
 		return nil, &model.Error{Kind: model.ErrAuth, Message: "there is no API key for Gemini: set GEMINI_API_KEY"}
 	}
-	body, err := encodeRequest(r)
+	body, err := p.body(r)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +137,8 @@ func (p *Provider) post(ctx context.Context, r model.Request) (*http.Response, e
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
+	// A compressed stream would be unpacked before our limits see it.
+	req.Header.Set("Accept-Encoding", "identity")
 	if p.key != "" {
 		req.Header.Set("X-Goog-Api-Key", p.key)
 	}

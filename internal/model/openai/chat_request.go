@@ -1,96 +1,90 @@
 package openai
 
 import (
-	"context"
-	"net/http"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"stave/internal/model"
+	"stave/internal/model/codec"
 )
 
-func (s *service) sendChat(ctx context.Context, r model.Request) (*http.Response, error) {
-	params, err := s.chatParams(r)
+// chatBody writes a request of the Chat Completions dialect.
+func (s *service) chatBody(r model.Request) ([]byte, error) {
+	tools, err := s.tools.Text(r.Tools, chatTools)
 	if err != nil {
 		return nil, err
 	}
-	api := sdk.NewChatCompletionService(s.options...)
-	return s.send(ctx, func(opts ...option.RequestOption) error {
-		return api.NewStreaming(ctx, params, opts...).Err()
+	said := s.conversation(r)
+	messages, err := said.list.Follow(r.Messages, said.reuse(s, r.Messages), func(b []byte, i, _ int) ([]byte, error) {
+		return s.chatMessage(b, &r.Messages[i], i > said.loop)
 	})
-}
-
-func (s *service) chatParams(r model.Request) (sdk.ChatCompletionNewParams, error) {
-	p := sdk.ChatCompletionNewParams{Model: r.Model, ReasoningEffort: shared.ReasoningEffort(r.Effort)}
-	if !s.NoStreamOptions {
-		p.StreamOptions.IncludeUsage = param.NewOpt(true)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(messages)+len(tools)+roomFor(r))
+	b = codec.Field(append(b, '{'), "model", r.Model)
+	b = append(codec.Name(b, "messages"), '[')
+	if r.System != "" {
+		b = append(codec.Field(append(b, `{"role":"system"`...), "content", r.System), '}')
+	}
+	if len(messages) > 0 {
+		b = append(codec.Comma(b), messages...)
+	}
+	b = append(b, ']')
+	s.keep(r, said)
+	if r.Effort != "" {
+		b = codec.Field(b, "reasoning_effort", r.Effort)
+	}
+	if len(r.Tools) > 0 {
+		b = append(codec.Name(b, "tools"), tools...)
 	}
 	switch {
 	case r.MaxTokens <= 0:
 	case s.UseMaxTokens:
-		p.MaxTokens = param.NewOpt(r.MaxTokens)
+		b = codec.IntField(b, "max_tokens", r.MaxTokens)
 	default:
-		p.MaxCompletionTokens = param.NewOpt(r.MaxTokens)
+		b = codec.IntField(b, "max_completion_tokens", r.MaxTokens)
 	}
 	if r.CacheKey != "" && s.own() {
-		p.PromptCacheKey = param.NewOpt(shortID(r.CacheKey))
+		b = codec.Field(b, "prompt_cache_key", shortID(r.CacheKey))
 	}
 	if r.Output != nil {
-		schema, err := schemaOf("the answer", r.Output.Schema)
-		if err != nil {
-			return p, err
-		}
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: formatName(r.Output.Name), Schema: schema, Strict: param.NewOpt(strictly(r.Output.Schema)),
-			},
-		}
-	}
-	for _, t := range r.Tools {
-		schema, err := schemaOf("the tool "+t.Name, t.Schema)
-		if err != nil {
-			return p, err
-		}
-		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema,
-		}))
-	}
-	messages, err := s.chatMessages(r)
-	p.Messages = messages
-	return p, err
-}
-
-type chatMessage = sdk.ChatCompletionMessageParamUnion
-
-func (s *service) chatMessages(r model.Request) ([]chatMessage, error) {
-	all := []chatMessage{}
-	if r.System != "" {
-		all = append(all, sdk.SystemMessage(r.System))
-	}
-	loop := lastUserMessage(r.Messages)
-	for i, m := range r.Messages {
-		var list []chatMessage
-		var err error
-		switch m.Role {
-		case model.RoleUser:
-			list, err = chatUser(m.Parts)
-		case model.RoleAssistant:
-			list = s.chatAssistant(m.Parts, i > loop)
-		case model.RoleTool:
-			list, err = chatResults(m.Parts)
-		default:
-			err = badRequest("a message has the unknown role %.40q", m.Role)
-		}
-		if err != nil {
+		b = append(codec.Name(b, "response_format"), `{"type":"json_schema","json_schema":{`...)
+		if b, err = appendFormat(b, r.Output); err != nil {
 			return nil, err
 		}
-		all = append(all, list...)
+		b = append(b, "}}"...)
 	}
-	return all, nil
+	b = codec.BoolField(b, "stream", true)
+	if !s.NoStreamOptions {
+		b = append(codec.Name(b, "stream_options"), `{"include_usage":true}`...)
+	}
+	return append(b, '}'), nil
+}
+
+func chatTools(tools []model.ToolSpec) ([]byte, error) {
+	b := []byte{'['}
+	for _, t := range tools {
+		b = codec.Field(append(codec.Comma(b), `{"type":"function","function":{`...), "name", t.Name)
+		b = codec.Field(b, "description", t.Description)
+		var err error
+		if b, err = appendSchema(codec.Name(b, "parameters"), "the tool "+t.Name, t.Schema); err != nil {
+			return nil, err
+		}
+		b = append(b, "}}"...)
+	}
+	return append(b, ']'), nil
+}
+
+func (s *service) chatMessage(b []byte, m *model.Message, inLoop bool) ([]byte, error) {
+	switch m.Role {
+	case model.RoleUser:
+		return chatUser(b, m.Parts)
+	case model.RoleAssistant:
+		return s.chatAssistant(b, m.Parts, inLoop), nil
+	case model.RoleTool:
+		return chatResults(b, m.Parts)
+	}
+	return nil, badRequest("a message has the unknown role %.40q", m.Role)
 }
 
 // lastUserMessage is where the running tool loop began.
@@ -104,52 +98,54 @@ func lastUserMessage(messages []model.Message) int {
 }
 
 // chatUser sends text as a plain string: many a local server knows nothing else.
-func chatUser(parts []model.Part) ([]chatMessage, error) {
-	var list []sdk.ChatCompletionContentPartUnionParam
+func chatUser(b []byte, parts []model.Part) ([]byte, error) {
 	var texts []string
 	pictures := false
-	for _, p := range parts {
-		switch {
-		case p.Image != nil:
-			picture, err := chatImage(p.Image)
-			if err != nil {
-				return nil, err
-			}
-			list, pictures = append(list, picture), true
-		case p.Text != "":
-			list = append(list, sdk.TextContentPart(p.Text))
-			texts = append(texts, p.Text)
+	for i := range parts {
+		pictures = pictures || parts[i].Image != nil
+		if parts[i].Image == nil && parts[i].Text != "" {
+			texts = append(texts, parts[i].Text)
 		}
 	}
 	switch {
-	case pictures:
-		return []chatMessage{sdk.UserMessage(list)}, nil
-	case len(texts) > 0:
-		return []chatMessage{sdk.UserMessage(strings.Join(texts, "\n\n"))}, nil
+	case !pictures && len(texts) == 0:
+		return b, nil
+	case !pictures:
+		b = codec.Field(append(codec.Comma(b), `{"role":"user"`...), "content", strings.Join(texts, "\n\n"))
+		return append(b, '}'), nil
 	}
-	return nil, nil
+	b = append(codec.Comma(b), `{"role":"user","content":[`...)
+	for i := range parts {
+		var err error
+		switch p := &parts[i]; {
+		case p.Image != nil:
+			b, err = chatImage(b, p.Image)
+		case p.Text != "":
+			b = chatText(b, p.Text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append(b, "]}"...), nil
 }
 
-func chatImage(img *model.Image) (sdk.ChatCompletionContentPartUnionParam, error) {
-	link, err := dataURL(img)
-	if err != nil {
-		return sdk.ChatCompletionContentPartUnionParam{}, err
-	}
-	return sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: link}), nil
+func chatText(b []byte, s string) []byte {
+	return append(codec.Field(append(codec.Comma(b), `{"type":"text"`...), "text", s), '}')
 }
 
-func (s *service) chatAssistant(parts []model.Part, inLoop bool) []chatMessage {
-	var m sdk.ChatCompletionAssistantMessageParam
+func chatImage(b []byte, img *model.Image) ([]byte, error) {
+	b, err := appendDataURL(append(codec.Comma(b), `{"type":"image_url","image_url":{"url":`...), img)
+	return append(b, "}}"...), err
+}
+
+func (s *service) chatAssistant(b []byte, parts []model.Part, inLoop bool) []byte {
 	var texts, thoughts []string
-	for _, p := range parts {
-		switch {
+	calls := 0
+	for i := range parts {
+		switch p := &parts[i]; {
 		case p.Call != nil:
-			m.ToolCalls = append(m.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-					ID:       shortID(p.Call.ID),
-					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: p.Call.Name, Arguments: argsText(p.Call)},
-				},
-			})
+			calls++
 		case p.Reasoning != nil:
 			if p.Reasoning.Origin == s.Name && p.Reasoning.Text != "" {
 				thoughts = append(thoughts, p.Reasoning.Text)
@@ -158,42 +154,63 @@ func (s *service) chatAssistant(parts []model.Part, inLoop bool) []chatMessage {
 			texts = append(texts, p.Text)
 		}
 	}
-	if len(texts) == 0 && len(m.ToolCalls) == 0 {
-		return nil
+	if len(texts) == 0 && calls == 0 {
+		return b
 	}
+	b = append(codec.Comma(b), `{"role":"assistant"`...)
 	if len(texts) > 0 {
-		m.Content.OfString = param.NewOpt(strings.Join(texts, "\n\n"))
+		b = codec.Field(b, "content", strings.Join(texts, "\n\n"))
 	}
 	if s.ThoughtField != "" && inLoop && len(thoughts) > 0 {
-		m.SetExtraFields(map[string]any{s.ThoughtField: strings.Join(thoughts, "\n\n")})
+		b = codec.String(append(b, ','), s.ThoughtField)
+		b = codec.String(append(b, ':'), strings.Join(thoughts, "\n\n"))
 	}
-	return []chatMessage{{OfAssistant: &m}}
+	if calls > 0 {
+		b = chatCallList(append(codec.Name(b, "tool_calls"), '['), parts)
+	}
+	return append(b, '}')
+}
+
+func chatCallList(b []byte, parts []model.Part) []byte {
+	for i := range parts {
+		c := parts[i].Call
+		if c == nil {
+			continue
+		}
+		b = codec.Field(append(codec.Comma(b), `{"type":"function"`...), "id", shortID(c.ID))
+		b = codec.Field(append(codec.Name(b, "function"), '{'), "name", c.Name)
+		b = append(codec.Field(b, "arguments", argsText(c)), "}}"...)
+	}
+	return append(b, ']')
 }
 
 // chatResults sends the images of results after all of them, as a user's: a
 // tool's message holds only text, and nothing may stand between two of them.
-func chatResults(parts []model.Part) ([]chatMessage, error) {
-	var list []chatMessage
-	var pictures []sdk.ChatCompletionContentPartUnionParam
-	for _, p := range parts {
-		if p.Result == nil {
+func chatResults(b []byte, parts []model.Part) ([]byte, error) {
+	pictures := false
+	for i := range parts {
+		if r := parts[i].Result; r != nil {
+			b = codec.Field(append(codec.Comma(b), `{"role":"tool"`...), "content", resultText(r))
+			b = append(codec.Field(b, "tool_call_id", shortID(r.ID)), '}')
+			pictures = pictures || len(r.Images) > 0
+		}
+	}
+	if !pictures {
+		return b, nil
+	}
+	b = append(codec.Comma(b), `{"role":"user","content":[`...)
+	for i := range parts {
+		r := parts[i].Result
+		if r == nil || len(r.Images) == 0 {
 			continue
 		}
-		id := shortID(p.Result.ID)
-		list = append(list, sdk.ToolMessage(resultText(p.Result), id))
-		if len(p.Result.Images) > 0 {
-			pictures = append(pictures, sdk.TextContentPart("The images of the result of "+id+":"))
-		}
-		for i := range p.Result.Images {
-			picture, err := chatImage(&p.Result.Images[i])
-			if err != nil {
+		b = chatText(b, "The images of the result of "+shortID(r.ID)+":")
+		for j := range r.Images {
+			var err error
+			if b, err = chatImage(b, &r.Images[j]); err != nil {
 				return nil, err
 			}
-			pictures = append(pictures, picture)
 		}
 	}
-	if len(pictures) > 0 {
-		list = append(list, sdk.UserMessage(pictures))
-	}
-	return list, nil
+	return append(b, "]}"...), nil
 }

@@ -42,6 +42,9 @@ func (r *chatReader) event(_ string, data []byte) (bool, error) {
 	if isDone(data) {
 		return true, r.end()
 	}
+	if fragment, ok := quickContent(data); ok {
+		return false, r.out.text(fragment)
+	}
 	var chunk chatChunk
 	if json.Unmarshal(data, &chunk) != nil {
 		return false, notJSON(data)

@@ -1,11 +1,11 @@
 // Package openai talks to OpenAI and to the many services that speak one of its
 // two dialects: Responses, and the older Chat Completions.
 //
-// Requests are built with the types of the official SDK and sent by it, without
-// its retries. Answers are read by a small reader of our own, because the SDK's
-// joins the lines of an event without a limit, reports a stream that was cut
-// before its [DONE] exactly as one that came to its end, and takes "error": null
-// for an error.
+// The official library is not used but in tests, which show that requests say
+// what its types would: those encode the whole conversation for every request.
+// Its reader joins the lines of an event without a limit, reports a stream that
+// was cut before its [DONE] exactly as one that came to its end, and takes
+// "error": null for an error.
 package openai
 
 import (
@@ -18,12 +18,22 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/openai/openai-go/v3/option"
-
 	"stave/internal/model"
+	"stave/internal/model/codec"
+	"stave/internal/model/sse"
 )
 
 const defaultBaseURL = "https://api.openai.com/v1/"
+
+// Limits of one stream, and of what is held of connections.
+const (
+	maxEventBytes  = model.MaxResponseBytes
+	maxEvents      = 300_000 // more than any model has tokens to say
+	maxStreamBytes = 512 << 20
+	maxHeaderBytes = 1 << 20
+	maxIdle        = 512
+	writeBuffer    = 32 << 10 // requests are long
+)
 
 // Options says which service to talk to, and how.
 type Options struct {
@@ -46,9 +56,7 @@ type Options struct {
 // is complete at response.completed or response.incomplete, and not before.
 func NewResponses(o Options) model.Provider {
 	s := newService(o)
-	return &provider{s, func(ctx context.Context, r model.Request) (*http.Response, error) {
-		return s.sendResponses(ctx, r)
-	}, func(out *sink) reader { return newResponsesReader(s, out) }}
+	return &provider{s, "responses", s.responsesBody, func(out *sink) reader { return newResponsesReader(s, out) }}
 }
 
 // NewChat returns a provider that speaks the Chat Completions dialect. A
@@ -56,9 +64,7 @@ func NewResponses(o Options) model.Provider {
 // end of the body; some servers leave [DONE] out, none leaves both out.
 func NewChat(o Options) model.Provider {
 	s := newService(o)
-	return &provider{s, func(ctx context.Context, r model.Request) (*http.Response, error) {
-		return s.sendChat(ctx, r)
-	}, func(out *sink) reader { return newChatReader(s, out) }}
+	return &provider{s, "chat/completions", s.chatBody, func(out *sink) reader { return newChatReader(s, out) }}
 }
 
 // service is what both dialects know about the other side.
@@ -66,7 +72,9 @@ type service struct {
 	Options
 	base    *url.URL
 	baseErr error
-	options []option.RequestOption
+	client  *http.Client
+	said    codec.Cache[*conversation]
+	tools   codec.Tools
 }
 
 func newService(o Options) *service {
@@ -76,32 +84,8 @@ func newService(o Options) *service {
 	if o.BaseURL == "" {
 		o.BaseURL = defaultBaseURL
 	}
-	s := &service{Options: o}
+	s := &service{Options: o, client: withoutRedirects(o.HTTP)}
 	s.base, s.baseErr = parseBase(o.BaseURL)
-	if s.baseErr != nil {
-		return s
-	}
-	s.options = []option.RequestOption{
-		option.WithBaseURL(s.base.String()),
-		option.WithHTTPClient(withoutRedirects(o.HTTP)),
-		option.WithMaxRetries(0),
-		option.WithHeader("User-Agent", "stave"),
-		option.WithHeader("Accept", "text/event-stream"),
-		// A compressed stream would be unpacked before our limits see it.
-		option.WithHeader("Accept-Encoding", "identity"),
-	}
-	if o.APIKey != "" {
-		s.options = append(s.options, option.WithAPIKey(o.APIKey))
-	}
-	if o.Organization != "" {
-		s.options = append(s.options, option.WithOrganization(o.Organization))
-	}
-	if o.Project != "" {
-		s.options = append(s.options, option.WithProject(o.Project))
-	}
-	for name, value := range o.Headers {
-		s.options = append(s.options, option.WithHeader(name, value))
-	}
 	return s
 }
 
@@ -125,6 +109,8 @@ func withoutRedirects(c *http.Client) *http.Client {
 		t = t.Clone()
 		t.DisableCompression = true
 		t.MaxResponseHeaderBytes = maxHeaderBytes
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = maxIdle, maxIdle // as many as conversations may be waiting for their tools
+		t.WriteBufferSize = writeBuffer
 		client.Transport = t
 	}
 	// A redirect would hand the key, and the conversation, to whom it names.
@@ -138,7 +124,8 @@ func (s *service) own() bool { return s.base.Hostname() == "api.openai.com" }
 
 type provider struct {
 	*service
-	send func(context.Context, model.Request) (*http.Response, error)
+	path string
+	body func(model.Request) ([]byte, error)
 	read func(*sink) reader
 }
 
@@ -172,25 +159,37 @@ func (p *provider) attempt(ctx context.Context, r model.Request, yield func(mode
 	if p.baseErr != nil {
 		return &model.Error{Kind: model.ErrBadRequest, Message: fmt.Sprintf("%s: %v", p.Name, p.baseErr)}
 	}
-	res, err := p.send(ctx, r)
+	body, err := p.body(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := p.post(ctx, p.path, body)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	return p.readAll(res.Body, p.read(&sink{ctx: ctx, yield: yield, origin: p.Name}))
+	out := &sink{ctx: ctx, yield: yield, origin: p.Name}
+	err = p.readAll(model.Pulsing(ctx, res.Body), p.read(out))
+	if out.done {
+		sse.Drain(res.Body, cancel)
+	}
+	return err
 }
 
 func (s *service) readAll(body io.Reader, r reader) error {
-	events := newEventReader(body)
+	events := sse.NewReader(body, sse.Limits{Event: maxEventBytes, Stream: maxStreamBytes, Events: maxEvents})
 	for {
-		name, data, err := events.next()
-		if errors.Is(err, io.EOF) {
+		ev, err := events.Next()
+		// An event that its blank line does not follow may be cut.
+		if errors.Is(err, io.EOF) || errors.Is(err, sse.ErrUnfinished) {
 			return r.end()
 		}
 		if err != nil {
 			return s.readError(err)
 		}
-		complete, err := r.event(name, data)
+		complete, err := r.event(ev.Name, ev.Data)
 		if err != nil || complete {
 			return err
 		}

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"stave/internal/model"
+	"stave/internal/model/codec"
 )
 
 // maxIDBytes is the longest id OpenAI takes, of a call or of a cache.
@@ -29,20 +29,70 @@ func shortID(id string) string {
 	return "id_" + hex.EncodeToString(sum[:24])
 }
 
-// schemaOf reads a schema for the SDK, leaving the values as they are written.
-func schemaOf(what string, raw json.RawMessage) (map[string]any, error) {
-	schema := map[string]any{}
+// conversation is what was written of one.
+type conversation struct {
+	list codec.List
+	loop int // Chat: the message with which the running tool loop began
+}
+
+// conversation returns what was written for the request before, if it is kept.
+func (s *service) conversation(r model.Request) *conversation {
+	if r.CacheKey != "" {
+		if said, ok := s.said.Take(r.CacheKey); ok {
+			return said
+		}
+	}
+	return &conversation{loop: -1}
+}
+
+// keep keeps it for the next request.
+func (s *service) keep(r model.Request, said *conversation) {
+	if r.CacheKey != "" {
+		s.said.Put(r.CacheKey, said, said.list.Size())
+	}
+}
+
+// reuse takes up the loop of messages and says how many of them are written as
+// they were in the loop before: with another loop other thoughts are sent.
+func (c *conversation) reuse(s *service, messages []model.Message) int {
+	loop := lastUserMessage(messages)
+	before := min(loop, c.loop)
+	moved := loop != c.loop
+	c.loop = loop
+	if moved && s.ThoughtField != "" {
+		return before + 1
+	}
+	return len(messages)
+}
+
+// roomFor is about what a request needs besides its messages and its tools.
+func roomFor(r model.Request) int {
+	n := 1<<10 + len(r.System) + len(r.System)/8
+	if r.Output != nil {
+		n += len(r.Output.Schema)
+	}
+	return n
+}
+
+// appendSchema passes a schema on as it is.
+func appendSchema(b []byte, what string, raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 {
-		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
+		return append(b, `{"type":"object","properties":{}}`...), nil
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, badRequest("the schema of %s is not a JSON object: %v", what, err)
 	}
-	for name, value := range fields {
-		schema[name] = value
+	if fields == nil { // null
+		return append(b, "{}"...), nil
 	}
-	return schema, nil
+	return codec.Raw(b, raw)
+}
+
+// appendFormat writes the fields of a format that both dialects have.
+func appendFormat(b []byte, o *model.OutputSchema) ([]byte, error) {
+	b = codec.BoolField(codec.Field(b, "name", formatName(o.Name)), "strict", strictly(o.Schema))
+	return appendSchema(codec.Name(b, "schema"), "the answer", o.Schema)
 }
 
 // formatName makes a name that the API takes.
@@ -112,12 +162,13 @@ func closed(object, properties map[string]any) bool {
 	return true
 }
 
-func dataURL(img *model.Image) (string, error) {
+func appendDataURL(b []byte, img *model.Image) ([]byte, error) {
 	switch img.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return "data:" + img.MediaType + ";base64," + base64.StdEncoding.EncodeToString(img.Data), nil
+		b = append(append(append(b, `"data:`...), img.MediaType...), ";base64,"...)
+		return append(codec.Base64(b, img.Data), '"'), nil
 	}
-	return "", badRequest("an image of type %.60q cannot be sent: it must be PNG, JPEG, GIF or WebP", img.MediaType)
+	return nil, badRequest("an image of type %.60q cannot be sent: it must be PNG, JPEG, GIF or WebP", img.MediaType)
 }
 
 // resultText is what the model reads of a result. The API has no mark for a

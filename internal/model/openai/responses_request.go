@@ -1,66 +1,84 @@
 package openai
 
 import (
-	"context"
-	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
-
 	"stave/internal/model"
+	"stave/internal/model/codec"
 )
 
-func (s *service) sendResponses(ctx context.Context, r model.Request) (*http.Response, error) {
-	params, err := s.responsesParams(r)
+// responsesBody writes a request of the Responses dialect.
+func (s *service) responsesBody(r model.Request) ([]byte, error) {
+	tools, err := s.tools.Text(r.Tools, responsesTools)
 	if err != nil {
 		return nil, err
 	}
-	api := responses.NewResponseService(s.options...)
-	return s.send(ctx, func(opts ...option.RequestOption) error {
-		return api.NewStreaming(ctx, params, opts...).Err()
+	said := s.conversation(r)
+	items, err := said.list.Follow(r.Messages, len(r.Messages), func(b []byte, i, _ int) ([]byte, error) {
+		return s.responsesItems(b, &r.Messages[i])
 	})
-}
-
-func (s *service) responsesParams(r model.Request) (responses.ResponseNewParams, error) {
-	p := responses.ResponseNewParams{Model: r.Model, Store: param.NewOpt(false)}
-	if thinks(r.Model) {
-		p.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
-		p.Reasoning.Summary = shared.ReasoningSummary(s.Summary)
+	if err != nil {
+		return nil, err
 	}
-	p.Reasoning.Effort = shared.ReasoningEffort(r.Effort)
+	b := make([]byte, 0, len(items)+len(tools)+roomFor(r))
+	b = codec.Field(append(b, '{'), "model", r.Model)
+	b = append(append(append(codec.Name(b, "input"), '['), items...), ']')
+	s.keep(r, said)
+	b = codec.BoolField(b, "store", false)
+	summary := ""
+	if thinks(r.Model) {
+		b = append(codec.Name(b, "include"), `["reasoning.encrypted_content"]`...)
+		summary = s.Summary
+	}
+	b = appendReasoning(b, summary, r.Effort)
 	if r.System != "" {
-		p.Instructions = param.NewOpt(r.System)
+		b = codec.Field(b, "instructions", r.System)
 	}
 	if r.MaxTokens > 0 {
-		p.MaxOutputTokens = param.NewOpt(r.MaxTokens)
+		b = codec.IntField(b, "max_output_tokens", r.MaxTokens)
 	}
 	if r.CacheKey != "" {
-		p.PromptCacheKey = param.NewOpt(shortID(r.CacheKey))
+		b = codec.Field(b, "prompt_cache_key", shortID(r.CacheKey))
 	}
 	if r.Output != nil {
-		schema, err := schemaOf("the answer", r.Output.Schema)
-		if err != nil {
-			return p, err
+		b = append(codec.Name(b, "text"), `{"format":{"type":"json_schema"`...)
+		if b, err = appendFormat(b, r.Output); err != nil {
+			return nil, err
 		}
-		p.Text.Format.OfJSONSchema = &responses.ResponseFormatTextJSONSchemaConfigParam{
-			Name: formatName(r.Output.Name), Schema: schema, Strict: param.NewOpt(strictly(r.Output.Schema)),
-		}
+		b = append(b, "}}"...)
 	}
-	for _, t := range r.Tools {
-		schema, err := schemaOf("the tool "+t.Name, t.Schema)
-		if err != nil {
-			return p, err
-		}
-		tool := responses.ToolParamOfFunction(t.Name, schema, false)
-		tool.OfFunction.Description = param.NewOpt(t.Description)
-		p.Tools = append(p.Tools, tool)
+	if len(r.Tools) > 0 {
+		b = append(codec.Name(b, "tools"), tools...)
 	}
-	input, err := s.responsesInput(r.Messages)
-	p.Input.OfInputItemList = input
-	return p, err
+	return append(codec.BoolField(b, "stream", true), '}'), nil
+}
+
+func appendReasoning(b []byte, summary, effort string) []byte {
+	if summary == "" && effort == "" {
+		return b
+	}
+	b = append(codec.Name(b, "reasoning"), '{')
+	if summary != "" {
+		b = codec.Field(b, "summary", summary)
+	}
+	if effort != "" {
+		b = codec.Field(b, "effort", effort)
+	}
+	return append(b, '}')
+}
+
+func responsesTools(tools []model.ToolSpec) ([]byte, error) {
+	b := []byte{'['}
+	for _, t := range tools {
+		b = codec.Field(append(codec.Comma(b), `{"type":"function","strict":false`...), "name", t.Name)
+		b = codec.Field(b, "description", t.Description)
+		var err error
+		if b, err = appendSchema(codec.Name(b, "parameters"), "the tool "+t.Name, t.Schema); err != nil {
+			return nil, err
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']'), nil
 }
 
 // thinks tells the models that have thoughts to give back from the older ones,
@@ -75,122 +93,105 @@ func thinks(name string) bool {
 	return !(strings.HasPrefix(name, "gpt-") && strings.Contains(name, "-chat"))
 }
 
-func (s *service) responsesInput(messages []model.Message) (responses.ResponseInputParam, error) {
-	input := responses.ResponseInputParam{}
-	for _, m := range messages {
-		var items []responses.ResponseInputItemUnionParam
+func (s *service) responsesItems(b []byte, m *model.Message) ([]byte, error) {
+	switch m.Role {
+	case model.RoleUser:
+		return userItem(b, m.Parts)
+	case model.RoleAssistant:
+		return s.assistantItems(b, m.Parts), nil
+	case model.RoleTool:
+		return resultItems(b, m.Parts)
+	}
+	return nil, badRequest("a message has the unknown role %.40q", m.Role)
+}
+
+func userItem(b []byte, parts []model.Part) ([]byte, error) {
+	before := len(b)
+	b = append(codec.Comma(b), `{"role":"user","content":[`...)
+	empty := len(b)
+	for i := range parts {
 		var err error
-		switch m.Role {
-		case model.RoleUser:
-			items, err = userItems(m.Parts)
-		case model.RoleAssistant:
-			items = s.assistantItems(m.Parts)
-		case model.RoleTool:
-			items, err = resultItems(m.Parts)
-		default:
-			err = badRequest("a message has the unknown role %.40q", m.Role)
+		switch p := &parts[i]; {
+		case p.Image != nil:
+			b, err = inputImage(b, `"detail":"auto",`, p.Image)
+		case p.Text != "":
+			b = inputText(b, p.Text)
 		}
 		if err != nil {
 			return nil, err
 		}
-		input = append(input, items...)
 	}
-	return input, nil
+	if len(b) == empty {
+		return b[:before], nil
+	}
+	return append(b, "]}"...), nil
 }
 
-func userItems(parts []model.Part) ([]responses.ResponseInputItemUnionParam, error) {
-	var list responses.ResponseInputMessageContentListParam
-	for _, p := range parts {
-		switch {
-		case p.Image != nil:
-			link, err := dataURL(p.Image)
-			if err != nil {
-				return nil, err
-			}
-			image := responses.ResponseInputContentParamOfInputImage(responses.ResponseInputImageDetailAuto)
-			image.OfInputImage.ImageURL = param.NewOpt(link)
-			list = append(list, image)
-		case p.Text != "":
-			list = append(list, responses.ResponseInputContentParamOfInputText(p.Text))
-		}
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return []responses.ResponseInputItemUnionParam{
-		responses.ResponseInputItemParamOfMessage(list, responses.EasyInputMessageRoleUser),
-	}, nil
+func inputText(b []byte, s string) []byte {
+	return append(codec.Field(append(codec.Comma(b), `{"type":"input_text"`...), "text", s), '}')
+}
+
+func inputImage(b []byte, more string, img *model.Image) ([]byte, error) {
+	b = append(append(codec.Comma(b), `{"type":"input_image",`...), more...)
+	b, err := appendDataURL(append(b, `"image_url":`...), img)
+	return append(b, '}'), err
 }
 
 // assistantItems leaves out the items' own ids, thoughts excepted: an id obliges
 // us to send its neighbours too. A call is known by the id of its result.
-func (s *service) assistantItems(parts []model.Part) []responses.ResponseInputItemUnionParam {
-	var items []responses.ResponseInputItemUnionParam
-	settled := 0 // a thought that nothing follows is refused
-	for _, p := range parts {
-		switch {
+func (s *service) assistantItems(b []byte, parts []model.Part) []byte {
+	settled := len(b) // a thought that nothing follows is refused
+	for i := range parts {
+		switch p := &parts[i]; {
 		case p.Reasoning != nil:
-			if thought, ok := s.thoughtItem(p.Reasoning); ok {
-				items = append(items, thought)
-			}
+			b = s.thoughtItem(b, p.Reasoning)
 			continue
 		case p.Call != nil:
-			items = append(items, responses.ResponseInputItemParamOfFunctionCall(argsText(p.Call), shortID(p.Call.ID), p.Call.Name))
+			b = codec.Field(append(codec.Comma(b), `{"type":"function_call"`...), "call_id", shortID(p.Call.ID))
+			b = codec.Field(b, "name", p.Call.Name)
+			b = append(codec.Field(b, "arguments", argsText(p.Call)), '}')
 		case p.Text != "":
-			items = append(items, responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant))
+			b = append(codec.Field(append(codec.Comma(b), `{"role":"assistant"`...), "content", p.Text), '}')
 		}
-		settled = len(items)
+		settled = len(b)
 	}
-	return items[:settled]
+	return b[:settled]
 }
 
 // thoughtItem gives a thought back to who had it. Without its sealed part the
 // service would look for it in a store we do not use.
-func (s *service) thoughtItem(r *model.Reasoning) (responses.ResponseInputItemUnionParam, bool) {
+func (s *service) thoughtItem(b []byte, r *model.Reasoning) []byte {
 	if r.Origin != s.Name || r.Opaque == "" || r.ID == "" {
-		return responses.ResponseInputItemUnionParam{}, false
+		return b
 	}
-	summary := []responses.ResponseReasoningItemSummaryParam{}
+	b = codec.Field(append(codec.Comma(b), `{"type":"reasoning"`...), "id", r.ID)
+	b = append(codec.Name(b, "summary"), '[')
 	if r.Text != "" {
-		summary = append(summary, responses.ResponseReasoningItemSummaryParam{Text: r.Text})
+		b = append(codec.Field(append(b, `{"type":"summary_text"`...), "text", r.Text), '}')
 	}
-	item := responses.ResponseInputItemParamOfReasoning(r.ID, summary)
-	item.OfReasoning.EncryptedContent = param.NewOpt(r.Opaque)
-	return item, true
+	return append(codec.Field(append(b, ']'), "encrypted_content", r.Opaque), '}')
 }
 
-func resultItems(parts []model.Part) ([]responses.ResponseInputItemUnionParam, error) {
-	var items []responses.ResponseInputItemUnionParam
-	for _, p := range parts {
-		if p.Result == nil {
+func resultItems(b []byte, parts []model.Part) ([]byte, error) {
+	for i := range parts {
+		r := parts[i].Result
+		if r == nil {
 			continue
 		}
-		item := responses.ResponseInputItemParamOfFunctionCallOutput(resultText(p.Result))
-		if len(p.Result.Images) > 0 {
-			list, err := resultWithImages(p.Result)
-			if err != nil {
+		b = codec.Field(append(codec.Comma(b), `{"type":"function_call_output"`...), "call_id", shortID(r.ID))
+		b = codec.Name(b, "output")
+		if len(r.Images) == 0 {
+			b = append(codec.String(b, resultText(r)), '}')
+			continue
+		}
+		b = inputText(append(b, '['), resultText(r))
+		for j := range r.Images {
+			var err error
+			if b, err = inputImage(b, "", &r.Images[j]); err != nil {
 				return nil, err
 			}
-			item = responses.ResponseInputItemParamOfFunctionCallOutput(list)
 		}
-		item.OfFunctionCallOutput.CallID = param.NewOpt(shortID(p.Result.ID))
-		items = append(items, item)
+		b = append(b, "]}"...)
 	}
-	return items, nil
-}
-
-func resultWithImages(r *model.ToolResult) (responses.ResponseFunctionCallOutputItemListParam, error) {
-	list := responses.ResponseFunctionCallOutputItemListParam{
-		{OfInputText: &responses.ResponseInputTextContentParam{Text: resultText(r)}},
-	}
-	for i := range r.Images {
-		link, err := dataURL(&r.Images[i])
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{
-			OfInputImage: &responses.ResponseInputImageContentParam{ImageURL: param.NewOpt(link)},
-		})
-	}
-	return list, nil
+	return b, nil
 }

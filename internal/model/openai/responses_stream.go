@@ -76,6 +76,9 @@ func (r *responsesReader) event(name string, data []byte) (bool, error) {
 	if isDone(data) {
 		return false, r.end()
 	}
+	if kind, ev, ok := quickText(data); ok {
+		return r.handler(kind)(&ev)
+	}
 	var head struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`

@@ -3,47 +3,51 @@ package openai
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
-
-	"github.com/openai/openai-go/v3/option"
-
-	"stave/internal/model"
+	"net/url"
 )
 
-// send makes one request through the SDK and returns an answer that is a
-// stream, or an error of ours. The answer is taken on its way in: of a refusal
-// the SDK would read a body of any length.
-func (s *service) send(ctx context.Context, request func(opts ...option.RequestOption) error) (*http.Response, error) {
-	var answer *http.Response
-	sent := false
-	err := request(option.WithMiddleware(func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		sent = true
-		res, err := next(req)
-		if err != nil {
-			return nil, s.unreachable(err)
-		}
-		if refused := s.check(res); refused != nil {
-			_ = res.Body.Close()
-			return nil, refused
-		}
-		answer = res
-		return res, nil
-	}))
-	var known *model.Error
-	switch {
-	case err == nil && answer != nil:
-		return answer, nil
-	case errors.As(err, &known):
-		return nil, known
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err == nil || sent:
-		return nil, &model.Error{Kind: model.ErrInternal, Message: s.clean("the request to " + s.Name + " ended without an answer")}
+// post sends a request and returns an answer that is a stream, or an error of ours.
+func (s *service) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	// A query of the base URL belongs to the base.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.ResolveReference(&url.URL{Path: path}).String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, badRequest("%s", s.clean("the request to "+s.Name+" cannot be written: "+err.Error()))
 	}
-	return nil, &model.Error{Kind: model.ErrBadRequest, Message: s.clean("the request to " + s.Name + " cannot be written: " + err.Error())}
+	s.setHeaders(req.Header)
+	res, err := s.client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, s.unreachable(err)
+	}
+	if refused := s.check(res); refused != nil {
+		_ = res.Body.Close()
+		return nil, refused
+	}
+	return res, nil
+}
+
+func (s *service) setHeaders(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "stave")
+	h.Set("Accept", "text/event-stream")
+	// A compressed stream would be unpacked before our limits see it.
+	h.Set("Accept-Encoding", "identity")
+	for name, value := range map[string]string{"OpenAI-Organization": s.Organization, "OpenAI-Project": s.Project} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if s.APIKey != "" {
+		h.Set("Authorization", "Bearer "+s.APIKey)
+	}
+	for name, value := range s.Headers {
+		h.Set(name, value)
+	}
 }
 
 // check tells a stream from everything else that may come. Servers name their

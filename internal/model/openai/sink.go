@@ -16,6 +16,7 @@ type sink struct {
 	yield  func(model.Event, error) bool
 	origin string
 	open   openKind
+	done   bool // the response is told to its end
 }
 
 type openKind int
@@ -99,5 +100,6 @@ func (s *sink) finish(calls []model.RawCall, usage *model.Usage, stop model.Stop
 			return err
 		}
 	}
+	s.done = true
 	return s.give(model.Event{Done: stop})
 }

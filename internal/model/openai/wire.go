@@ -10,9 +10,6 @@ import (
 	"stave/internal/model"
 )
 
-// maxNameBytes is how much of an event's name is looked at.
-const maxNameBytes = 100
-
 // text is a JSON string whose bytes are kept even where they are not UTF-8: a
 // server may cut a rune in two, and the Assembler puts it together again or
 // counts what it had to repair. What is not a string reads as empty.
@@ -176,3 +173,9 @@ func notJSON(data []byte) error {
 func broken(message string) *model.Error {
 	return &model.Error{Kind: model.ErrStream, Message: message, Retryable: true}
 }
+
+func overLimit(most int64, what string) error {
+	return &model.Error{Kind: model.ErrLimit, Message: fmt.Sprintf("the response has more than %d %s", most, what)}
+}
+
+func isDone(data []byte) bool { return bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")) }

@@ -8,22 +8,15 @@ import (
 )
 
 // anthropic is the dialect of Anthropic Messages.
-type anthropic struct{}
+type anthropic struct{ known *known }
 
 type anthropicRequest struct {
-	Model     string `json:"model"`
-	MaxTokens int64  `json:"max_tokens"`
-	System    blocks `json:"system"`
-	Messages  []struct {
-		Role    string `json:"role"`
-		Content blocks `json:"content"`
-	} `json:"messages"`
-	Tools []struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Schema      json.RawMessage `json:"input_schema"`
-	} `json:"tools"`
-	Output struct {
+	Model     string             `json:"model"`
+	MaxTokens int64              `json:"max_tokens"`
+	System    blocks             `json:"system"`
+	Messages  []anthropicMessage `json:"messages"`
+	Tools     []anthropicTool    `json:"tools"`
+	Output    struct {
 		Effort string `json:"effort"`
 		Format *struct {
 			Schema json.RawMessage `json:"schema"`
@@ -32,9 +25,20 @@ type anthropicRequest struct {
 	Stream bool `json:"stream"`
 }
 
-func (anthropic) read(_ *http.Request, body []byte) (call, error) {
+type anthropicMessage struct {
+	Role    string `json:"role"`
+	Content blocks `json:"content"`
+}
+
+type anthropicTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"`
+}
+
+func (a anthropic) read(_ *http.Request, body []byte) (call, error) {
 	var in anthropicRequest
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := readRequest(body, &in, "messages", &in.Messages, &a.known.anthropic, &in.Tools, &a.known.anthropicTools); err != nil {
 		return call{}, err
 	}
 	r := model.Request{Model: in.Model, MaxTokens: in.MaxTokens, System: in.System.text(), Effort: in.Output.Effort}

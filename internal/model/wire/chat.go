@@ -9,34 +9,16 @@ import (
 )
 
 // chat is the dialect of OpenAI Chat Completions.
-type chat struct{}
+type chat struct{ known *known }
 
 type chatRequest struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role      string `json:"role"`
-		Content   blocks `json:"content"`
-		Reasoning string `json:"reasoning_content"`
-		Calls     []struct {
-			ID       string `json:"id"`
-			Function struct {
-				Name string `json:"name"`
-				Args string `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
-		CallID string `json:"tool_call_id"`
-	} `json:"messages"`
-	Tools []struct {
-		Function struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Schema      json.RawMessage `json:"parameters"`
-		} `json:"function"`
-	} `json:"tools"`
-	MaxTokens  int64  `json:"max_tokens"`
-	MostTokens int64  `json:"max_completion_tokens"`
-	Effort     string `json:"reasoning_effort"`
-	CacheKey   string `json:"prompt_cache_key"`
+	Model      string        `json:"model"`
+	Messages   []chatMessage `json:"messages"`
+	Tools      []chatTool    `json:"tools"`
+	MaxTokens  int64         `json:"max_tokens"`
+	MostTokens int64         `json:"max_completion_tokens"`
+	Effort     string        `json:"reasoning_effort"`
+	CacheKey   string        `json:"prompt_cache_key"`
 	Format     struct {
 		Schema *model.OutputSchema `json:"json_schema"`
 	} `json:"response_format"`
@@ -46,9 +28,31 @@ type chatRequest struct {
 	} `json:"stream_options"`
 }
 
-func (chat) read(_ *http.Request, body []byte) (call, error) {
+type chatMessage struct {
+	Role      string `json:"role"`
+	Content   blocks `json:"content"`
+	Reasoning string `json:"reasoning_content"`
+	Calls     []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name string `json:"name"`
+			Args string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+	CallID string `json:"tool_call_id"`
+}
+
+type chatTool struct {
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Schema      json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+func (c chat) read(_ *http.Request, body []byte) (call, error) {
 	var in chatRequest
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := readRequest(body, &in, "messages", &in.Messages, &c.known.chat, &in.Tools, &c.known.chatTools); err != nil {
 		return call{}, err
 	}
 	r := model.Request{

@@ -12,7 +12,7 @@ import (
 )
 
 // gemini is the dialect of the Gemini API.
-type gemini struct{}
+type gemini struct{ known *known }
 
 type geminiContent struct {
 	Role  string       `json:"role"`
@@ -43,14 +43,8 @@ type geminiPart struct {
 type geminiRequest struct {
 	System   geminiContent   `json:"systemInstruction"`
 	Contents []geminiContent `json:"contents"`
-	Tools    []struct {
-		Functions []struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Schema      json.RawMessage `json:"parametersJsonSchema"`
-		} `json:"functionDeclarations"`
-	} `json:"tools"`
-	Config struct {
+	Tools    []geminiTools   `json:"tools"`
+	Config   struct {
 		MaxTokens int64           `json:"maxOutputTokens"`
 		Schema    json.RawMessage `json:"responseJsonSchema"`
 		Thinking  struct {
@@ -59,9 +53,17 @@ type geminiRequest struct {
 	} `json:"generationConfig"`
 }
 
-func (gemini) read(req *http.Request, body []byte) (call, error) {
+type geminiTools struct {
+	Functions []struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Schema      json.RawMessage `json:"parametersJsonSchema"`
+	} `json:"functionDeclarations"`
+}
+
+func (g gemini) read(req *http.Request, body []byte) (call, error) {
 	var in geminiRequest
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := readRequest(body, &in, "contents", &in.Contents, &g.known.gemini, &in.Tools, &g.known.geminiTools); err != nil {
 		return call{}, err
 	}
 	name, method, _ := strings.Cut(path.Base(req.URL.Path), ":")

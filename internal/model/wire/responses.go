@@ -9,7 +9,7 @@ import (
 )
 
 // responses is the dialect of OpenAI Responses.
-type responses struct{}
+type responses struct{ known *known }
 
 type responsesRequest struct {
 	Model        string          `json:"model"`
@@ -68,9 +68,9 @@ func (in *responsesInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (responses) read(_ *http.Request, body []byte) (call, error) {
+func (d responses) read(_ *http.Request, body []byte) (call, error) {
 	var in responsesRequest
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := readRequest(body, &in, "input", (*[]responsesItem)(&in.Input), &d.known.responses, &in.Tools, &d.known.responsesTools); err != nil {
 		return call{}, err
 	}
 	r := model.Request{

@@ -51,6 +51,7 @@ type server struct {
 	served   atomic.Int64
 	ids      atomic.Uint64
 	tries    tries
+	known    known
 }
 
 // dialect is one way to speak.
@@ -80,23 +81,23 @@ type call struct {
 }
 
 // dialectOf finds the dialect by the end of the path.
-func dialectOf(path string) dialect {
+func dialectOf(path string, k *known) dialect {
 	switch {
 	case strings.HasSuffix(path, "/messages"):
-		return anthropic{}
+		return anthropic{k}
 	case strings.HasSuffix(path, "/responses"):
-		return responses{}
+		return responses{k}
 	case strings.HasSuffix(path, "/chat/completions"):
-		return chat{}
+		return chat{k}
 	case strings.HasSuffix(path, ":streamGenerateContent"), strings.HasSuffix(path, ":generateContent"):
-		return gemini{}
+		return gemini{k}
 	}
 	return nil
 }
 
 // ServeHTTP answers one call.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d := dialectOf(r.URL.Path)
+	d := dialectOf(r.URL.Path, &s.known)
 	if d == nil || r.Method != http.MethodPost {
 		http.Error(w, "this server knows only POST to /v1/messages, /v1/responses, /v1/chat/completions and /v1beta/models/…:streamGenerateContent", http.StatusNotFound)
 		return
@@ -106,7 +107,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, d, &model.Error{Kind: model.ErrBadRequest, Message: err.Error()})
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := readBody(w, r)
 	if err != nil {
 		writeError(w, d, &model.Error{Kind: model.ErrTooLong, Message: "the request cannot be read: " + err.Error()})
 		return
@@ -138,6 +139,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if done := play(out, d, c, provider); done {
 		s.tries.forget(key)
 	}
+}
+
+// readBody reads a request into one piece where its length is known.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	in := http.MaxBytesReader(w, r.Body, MaxBody)
+	if r.ContentLength <= 0 || r.ContentLength > MaxBody {
+		return io.ReadAll(in)
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(in, body)
+	return body, err
 }
 
 // keyOf returns the key of a request, which each dialect has elsewhere.
