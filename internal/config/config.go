@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ type Config struct {
 	Network  *bool               `yaml:"network"` // may commands use it
 	Memory   bool                `yaml:"memory"`  // may agents keep notes between conversations
 	Budget   Budget              `yaml:"budget"`
+	Limits   Limits              `yaml:"limits"` // of one command
 	Services map[string]Service  `yaml:"providers"`
 	Hooks    []Hook              `yaml:"hooks"`
 	Lanes    map[string]LaneSize `yaml:"queue"`
@@ -50,6 +52,13 @@ type Hook struct {
 	Argv    []string      `yaml:"command"`
 	Tools   []string      `yaml:"tools"`
 	Timeout time.Duration `yaml:"timeout"`
+
+	// The walls around it. Left out they are the narrowest.
+	Sandbox   string   `yaml:"sandbox"`
+	Network   bool     `yaml:"network"`
+	Workspace string   `yaml:"workspace"` // read, write
+	Read      []string `yaml:"read"`      // further paths, absolute or from ~/ on
+	Write     []string `yaml:"write"`
 }
 
 // LaneSize bounds the calls to one provider.
@@ -64,6 +73,7 @@ var (
 	Sandboxes = []string{"auto", "bwrap", "landlock", "off"}
 	Kinds     = []string{"anthropic", "openai", "openai-chat", "gemini"}
 	HookKinds = []string{"guard", "transform", "observer"}
+	Accesses  = []string{"read", "write"}
 )
 
 // Load reads a file's settings strictly: whatever it does not know is an error.
@@ -89,7 +99,7 @@ func Load(file string, b []byte) (Config, error) {
 
 func (c Config) check() error {
 	if err := errors.Join(
-		oneOf("mode", c.Mode, Modes), oneOf("sandbox", c.Sandbox, Sandboxes),
+		oneOf("mode", c.Mode, Modes), oneOf("sandbox", c.Sandbox, Sandboxes), c.Limits.check(),
 	); err != nil {
 		return err
 	}
@@ -135,7 +145,14 @@ func (h Hook) check() error {
 	case h.Kind == "":
 		return fmt.Errorf("%s: kind is missing; write one of: %s", h.Name, strings.Join(HookKinds, ", "))
 	}
-	return oneOf(h.Name+": kind", h.Kind, HookKinds)
+	for _, path := range slices.Concat(h.Read, h.Write) {
+		whole := strings.Replace(path, "~/", "/", 1)
+		if !filepath.IsAbs(whole) || filepath.Clean(whole) != whole {
+			return fmt.Errorf("%s: %q is not a whole path; write one that begins with / or ~/, without . and .. in it", h.Name, path)
+		}
+	}
+	return errors.Join(oneOf(h.Name+": kind", h.Kind, HookKinds),
+		oneOf(h.Name+": sandbox", h.Sandbox, Sandboxes), oneOf(h.Name+": workspace", h.Workspace, Accesses))
 }
 
 func oneOf(what, value string, of []string) error {
@@ -178,7 +195,28 @@ func (c Config) Tighten(p Config) (Config, error) {
 		c.Network = p.Network
 	}
 	c.Budget = Budget{c.Budget.Within(p.Budget.Amount)}
+	c.Limits = c.Limits.within(p.Limits)
 	return c, nil
+}
+
+// Loosened names what of a project's wishes the settings in force go beyond. Only a
+// person does that, by a word of their own for one conversation; read_only is not
+// among it, because nothing lifts it.
+func (c Config) Loosened(p Config) []string {
+	var list []string
+	if p.Mode != "" && modeRank[or(c.Mode, "ask")] < modeRank[p.Mode] {
+		list = append(list, "mode: "+p.Mode)
+	}
+	if p.Sandbox != "" && sandboxRank[or(c.Sandbox, "auto")] < sandboxRank[p.Sandbox] {
+		list = append(list, "sandbox: "+p.Sandbox)
+	}
+	if p.Network != nil && !*p.Network && c.Network != nil && *c.Network {
+		list = append(list, "network: false")
+	}
+	if c.Budget.Within(p.Budget.Amount) != c.Budget.Amount {
+		list = append(list, "budget")
+	}
+	return list
 }
 
 func widens(what string) error {

@@ -35,9 +35,9 @@ queue:
 
 func TestLoadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"mode: ask\nmodle: x":                         `config.yaml: line 2: the file has no field "modle"; write some of: budget, hooks, memory, mode, model, network, providers, queue, read_only, sandbox`,
+		"mode: ask\nmodle: x":                         `config.yaml: line 2: the file has no field "modle"; write some of: budget, hooks, limits, memory, mode, model, network, providers, queue, read_only, sandbox`,
 		"\nproviders: {a: {knd: x}}":                  `line 2: a provider has no field "knd"; write some of: base_url, key_env, key_file, kind`,
-		"hooks:\n- nam: x":                            `line 2: a hook has no field "nam"; write some of: command, kind, name, timeout, tools`,
+		"hooks:\n- nam: x":                            `line 2: a hook has no field "nam"; write some of: command, kind, name, network, read, sandbox, timeout, tools, workspace, write`,
 		"queue: {a: {x: 1, concurrency: a}}":          "line 1: a queue has no field \"x\"; write some of: concurrency, per_minute; line 1: `a` does not fit here; write a whole number",
 		"read_only: maybe":                            "line 1: `maybe` does not fit here; write true or false",
 		"hooks: x":                                    "`x` does not fit here; write a list",
@@ -62,10 +62,17 @@ func TestLoadRefuses(t *testing.T) {
 		"hooks: [{kind: guard, command: [x]}]":        "name is missing",
 		"hooks: [{name: a, kind: spy, command: [x]}]": `"spy" is not known`,
 		"queue: {a: {concurrency: -1}}":               "not below zero",
-		"a: 1\n---\nb: 2":                             "no field",
-		"mode: ask\n---\nmode: ask":                   "second document",
-		"[":                                           "config.yaml",
-		strings.Repeat("#", maxFile+1):                "at most",
+		"limits: {processes: -1}":                     "limits: a limit is not below zero",
+		"limits: {cpu: 1ms}":                          "limits: cpu is at least 1s",
+		"limits: {procs: 1}":                          `limits has no field "procs"; write some of: cpu, file_mb, memory_mb, open_files, processes`,
+		"hooks: [{name: a, kind: guard, command: [x], sandbox: thick}]":  `a: sandbox: "thick" is not known`,
+		"hooks: [{name: a, kind: guard, command: [x], workspace: all}]":  `a: workspace: "all" is not known; write one of: read, write`,
+		"hooks: [{name: a, kind: guard, command: [x], read: [../x]}]":    `"../x" is not a whole path`,
+		"hooks: [{name: a, kind: guard, command: [x], write: [~/../x]}]": `"~/../x" is not a whole path`,
+		"a: 1\n---\nb: 2":              "no field",
+		"mode: ask\n---\nmode: ask":    "second document",
+		"[":                            "config.yaml",
+		strings.Repeat("#", maxFile+1): "at most",
 		"providers: {a: {kind: openai, key_env: A, key_file: b}}": "two keys",
 	} {
 		if _, err := Load("config.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "config.yaml: ") {
@@ -108,6 +115,12 @@ func TestTighten(t *testing.T) {
 		{"larger budget", Config{Budget: Budget{model.Amount{Tokens: 10}}}, Config{Budget: Budget{model.Amount{Tokens: 50, ToolCalls: 3}}}, false, func(c Config) bool {
 			return c.Budget.Amount == model.Amount{Tokens: 10, ToolCalls: 3}
 		}},
+		{"stricter limits", Config{Limits: Limits{Processes: 10, CPU: 5}}, Config{Limits: Limits{Processes: 5, FileMB: 1, MemoryMB: 7}}, false, func(c Config) bool {
+			return c.Limits == Limits{Processes: 5, OpenFiles: UsualLimits.OpenFiles, FileMB: 1, MemoryMB: 7, CPU: 5}
+		}},
+		{"looser limits", Config{Limits: Limits{Processes: 10}}, Config{Limits: Limits{Processes: 50, OpenFiles: 1 << 30}}, false, func(c Config) bool {
+			return c.Limits == Limits{Processes: 10, OpenFiles: UsualLimits.OpenFiles, FileMB: UsualLimits.FileMB}
+		}},
 		{"model", Config{}, Config{Model: "x"}, true, nil},
 		{"providers", Config{}, Config{Services: map[string]Service{"x": {}}}, true, nil},
 		{"hooks", Config{}, Config{Hooks: []Hook{{}}}, true, nil},
@@ -118,6 +131,40 @@ func TestTighten(t *testing.T) {
 		if (err != nil) != c.refused || err == nil && !c.check(got) {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
+	}
+}
+
+// TestLoosened shows that whatever goes beyond a project's wishes is named, and
+// nothing else: what Tighten makes of any settings never is.
+func TestLoosened(t *testing.T) {
+	yes, no := true, false
+	wish := Config{Mode: "ask", Sandbox: "bwrap", Network: &no, Budget: Budget{model.Amount{Tokens: 10}}}
+	for _, c := range []struct {
+		name    string
+		inForce Config
+		want    string
+	}{
+		{"all as wished", wish, ""},
+		{"stricter", Config{Mode: "allowlist", Sandbox: "bwrap", Network: &no, Budget: Budget{model.Amount{Tokens: 5}}}, ""},
+		{"yolo", Config{Mode: "yolo", Sandbox: "bwrap", Budget: wish.Budget}, "mode: ask"},
+		{"no walls", Config{Sandbox: "off", Budget: wish.Budget}, "sandbox: bwrap"},
+		{"the usual walls", Config{Budget: wish.Budget}, "sandbox: bwrap"},
+		{"network", Config{Sandbox: "bwrap", Network: &yes, Budget: wish.Budget}, "network: false"},
+		{"more tokens", Config{Sandbox: "bwrap", Budget: Budget{model.Amount{Tokens: 11}}}, "budget"},
+		{"no limit", Config{Sandbox: "bwrap"}, "budget"},
+		{"everything", Config{Mode: "yolo", Sandbox: "off", Network: &yes}, "mode: ask, sandbox: bwrap, network: false, budget"},
+	} {
+		if got := strings.Join(c.inForce.Loosened(wish), ", "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	for _, mine := range []Config{{}, {Mode: "yolo", Sandbox: "off", Network: &yes}, {Mode: "yolo", Budget: Budget{model.Amount{Tokens: 99}}}} {
+		if tight, err := mine.Tighten(wish); err != nil || len(tight.Loosened(wish)) > 0 {
+			t.Errorf("%+v, tightened, goes beyond %v (%v)", mine, tight.Loosened(wish), err)
+		}
+	}
+	if got := (Config{Mode: "yolo", Sandbox: "off", Network: &yes}).Loosened(Config{}); len(got) > 0 {
+		t.Errorf("a project without wishes: %v", got)
 	}
 }
 

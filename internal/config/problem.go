@@ -22,6 +22,7 @@ var parts = map[string]struct {
 	"Config":   {"the file", reflect.TypeFor[Config]()},
 	"Service":  {"a provider", reflect.TypeFor[Service]()},
 	"Hook":     {"a hook", reflect.TypeFor[Hook]()},
+	"Limits":   {"limits", reflect.TypeFor[Limits]()},
 	"LaneSize": {"a queue", reflect.TypeFor[LaneSize]()},
 }
 

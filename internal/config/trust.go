@@ -9,24 +9,36 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 )
 
-// ProjectFiles are what a project may say to us, relative to its directory. None
+// ProjectFiles are what a project may say to us beside its workflows, relative to its directory. None
 // is opened before a person trusts the project, and again after it changed.
 var ProjectFiles = []string{
 	".stave/config.yaml", ".stave/rules.yaml", ".stave/mcp.json", ".mcp.json", "AGENTS.md",
 }
 
-// maxProjectFile bounds one of them.
-const maxProjectFile = 1 << 20
+const (
+	// maxProjectFile bounds one of them.
+	maxProjectFile = 1 << 20
+
+	// projectWorkflows holds a project's workflows; each of them is one of its files.
+	projectWorkflows = ".stave/workflows"
+	maxWorkflows     = 64
+)
+
+// workflowFile keeps line breaks and spaces out of what is digested.
+var workflowFile = regexp.MustCompile(`(?i)^[a-z0-9][a-z0-9._-]*\.(ya?ml|md)$`)
 
 // Project is what a trusted directory says.
 type Project struct {
 	Dir    string
-	Files  map[string][]byte // by the names of ProjectFiles
+	Files  map[string][]byte // by their names, as in ProjectFiles
 	Digest string            // of all of them
 }
 
@@ -39,7 +51,11 @@ func ReadProject(dir string) (Project, error) {
 	}
 	defer root.Close()
 	p := Project{Dir: dir, Files: map[string][]byte{}}
-	for _, name := range ProjectFiles {
+	workflows, err := workflowNames(root)
+	if err != nil {
+		return Project{}, fmt.Errorf("%s: %w", filepath.Join(dir, projectWorkflows), err)
+	}
+	for _, name := range slices.Concat(ProjectFiles, workflows) {
 		b, err := readBounded(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -51,6 +67,34 @@ func ReadProject(dir string) (Project, error) {
 	}
 	p.Digest = p.digest()
 	return p, nil
+}
+
+// workflowNames lists the files of a project's workflows.
+func workflowNames(root *os.Root) ([]string, error) {
+	// Asked before it is opened: opening a pipe waits for a writer.
+	info, err := root.Stat(projectWorkflows)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, errors.New("it is not a directory")
+	}
+	entries, err := fs.ReadDir(root.FS(), projectWorkflows)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() && workflowFile.MatchString(e.Name()) {
+			names = append(names, path.Join(projectWorkflows, e.Name()))
+		}
+	}
+	if len(names) > maxWorkflows {
+		return nil, fmt.Errorf("it holds %d workflows, at most %d are read", len(names), maxWorkflows)
+	}
+	return names, nil
 }
 
 func readBounded(root *os.Root, name string) ([]byte, error) {

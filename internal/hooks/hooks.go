@@ -6,6 +6,7 @@ package hooks
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -47,21 +48,48 @@ type Hook struct {
 	Timeout time.Duration // 0: ten seconds
 }
 
+// Command is how a hook's program is started.
+type Command struct {
+	Argv []string
+	Dir  string
+	Env  []string
+	// Files are open for the program from number 3 on. They are closed when it has
+	// ended.
+	Files []*os.File
+	// Release clears up when the program has ended, or was not started; it may be nil.
+	Release func()
+}
+
+func (c Command) release() {
+	for _, f := range c.Files {
+		f.Close()
+	}
+	if c.Release != nil {
+		c.Release()
+	}
+}
+
+// Wrap puts a hook's program behind walls, for calls about a workspace, or says
+// why that cannot be done: then it is not started, which for a guard is a refusal.
+type Wrap func(h Hook, workspace string, c Command) (Command, error)
+
 // Set is the hooks of one conversation. It may be used by many at once.
 type Set struct {
 	hooks   []Hook
 	dir     string
 	env     []string
+	wrap    Wrap
 	running chan struct{}
 }
 
 // New checks hooks and finds their programs. Dir is the workspace, which hooks
 // are told of; they do not run in it, so that nothing in it is taken for theirs.
-func New(dir string, list []Hook) (*Set, error) {
+// Without a wrap they run as they are.
+func New(dir string, list []Hook, wrap Wrap) (*Set, error) {
 	if len(list) > maxHooks {
 		return nil, fmt.Errorf("there are %d hooks; at most %d are allowed", len(list), maxHooks)
 	}
-	s := &Set{dir: dir, env: slices.Clip(cleanEnv()), running: make(chan struct{}, maxRunning)}
+	s := &Set{dir: dir, env: slices.Clip(cleanEnv()), wrap: wrap, running: make(chan struct{}, maxRunning)}
 	for i, h := range list {
 		checked, err := check(h)
 		if err != nil {

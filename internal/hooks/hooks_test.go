@@ -29,7 +29,7 @@ func script(kind Kind, name, lines string) Hook {
 
 func set(t *testing.T, list ...Hook) *Set {
 	t.Helper()
-	s, err := New("/w/project", list)
+	s, err := New("/w/project", list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestNewRefuses(t *testing.T) {
 		"finding its program: exec: \"no-such-program\"": {with(func(h *Hook) { h.Argv = []string{"no-such-program"} })},
 		"there are 101 hooks; at most 100":               make([]Hook, 101),
 	} {
-		if s, err := New("/", list); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := New("/", list, nil); s != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -53,6 +53,11 @@ func (s *Set) run(ctx context.Context, h Hook, in input, most int) ([]byte, erro
 	case <-ctx.Done():
 		return nil, fmt.Errorf("it did not start: %w", context.Cause(ctx))
 	}
+	start, err := s.command(h)
+	if err != nil {
+		return nil, err
+	}
+	defer start.release()
 	// The limit counts from the start of the process: waiting for a place is not its fault.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,8 +66,8 @@ func (s *Set) run(ctx context.Context, h Hook, in input, most int) ([]byte, erro
 
 	out := &bounded{most: most, full: func() { cancel(fmt.Errorf("%w: more than %d bytes", errTooMuch, most)) }}
 	complaints := &bounded{most: maxErrors, full: func() {}}
-	cmd := exec.CommandContext(ctx, h.Argv[0], h.Argv[1:]...)
-	cmd.Dir, cmd.Env = "/", append(s.env, "STAVE_HOOK="+h.Name)
+	cmd := exec.CommandContext(ctx, start.Argv[0], start.Argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = start.Dir, start.Env, start.Files
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(text, '\n')), out, complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -79,6 +84,20 @@ func (s *Set) run(ctx context.Context, h Hook, in input, most int) ([]byte, erro
 		return nil, failure(err, complaints.kept.Bytes())
 	}
 	return out.kept.Bytes(), nil
+}
+
+// command is how a hook is started, behind its walls if there are any.
+func (s *Set) command(h Hook) (Command, error) {
+	c := Command{Argv: h.Argv, Dir: "/", Env: append(s.env, "STAVE_HOOK="+h.Name)}
+	if s.wrap == nil {
+		return c, nil
+	}
+	c, err := s.wrap(h, s.dir, c)
+	if err != nil {
+		c.release()
+		return Command{}, fmt.Errorf("its walls: %w", err)
+	}
+	return c, nil
 }
 
 // failure says how a hook ended and what it complained of.

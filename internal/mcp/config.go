@@ -20,6 +20,8 @@ const (
 	maxConfigBytes = 1 << 20
 	maxServers     = 64
 	maxTimeout     = time.Hour
+	// maxPaths bounds what a server may reach beside the workspace.
+	maxPaths = 64
 )
 
 // Config is the set of servers a person wants.
@@ -49,11 +51,23 @@ type Server struct {
 	TimeoutSeconds int `json:"timeout_seconds,omitzero"`
 	// InsecureHTTP allows http to another machine.
 	InsecureHTTP bool `json:"insecure_http,omitzero"`
+	// Sandbox is the level of the walls around a command; empty means the strongest
+	// there is.
+	Sandbox string `json:"sandbox,omitzero"`
+	// Network says whether a command may use the network; nil means that it may.
+	Network *bool `json:"network,omitzero"`
+	// Read and Write are what a command may reach beside the workspace, as absolute
+	// paths or from the home directory on (~/…).
+	Read  []string `json:"read,omitzero"`
+	Write []string `json:"write,omitzero"`
 	// ClientID is the OAuth client registered for us, where a server wants one.
 	ClientID string `json:"oauth_client_id,omitzero"`
 	// ClientSecret goes with ClientID; write it as ${NAME} to keep it elsewhere.
 	ClientSecret string `json:"oauth_client_secret,omitzero"`
 }
+
+// Online reports whether a command may use the network.
+func (s Server) Online() bool { return s.Network == nil || *s.Network }
 
 const (
 	typeStdio = "stdio"
@@ -68,6 +82,8 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-]){
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+var sandboxes = []string{"", "auto", "bwrap", "landlock", "off"}
 
 var knownTraits = []string{"private", "untrusted", "external", "destructive"}
 
@@ -160,6 +176,12 @@ func (s Server) checkedCommand() (Server, error) {
 	if s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
 		return s, fmt.Errorf("cwd %q must be an absolute path", s.Cwd)
 	}
+	if !slices.Contains(sandboxes, s.Sandbox) {
+		return s, fmt.Errorf("sandbox %q is none of auto, bwrap, landlock, off", s.Sandbox)
+	}
+	if err := errors.Join(checkPaths("read", s.Read), checkPaths("write", s.Write)); err != nil {
+		return s, err
+	}
 	for k, v := range s.Env {
 		if !envName.MatchString(k) || strings.ContainsRune(v, 0) {
 			return s, fmt.Errorf("env %q is not a variable that can be set", k)
@@ -168,12 +190,31 @@ func (s Server) checkedCommand() (Server, error) {
 	return s, nil
 }
 
+func checkPaths(field string, paths []string) error {
+	if len(paths) > maxPaths {
+		return fmt.Errorf("%s has %d paths, at most %d are allowed", field, len(paths), maxPaths)
+	}
+	for _, path := range paths {
+		whole := path
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			whole = "/" + rest
+		}
+		if !filepath.IsAbs(whole) || filepath.Clean(whole) != whole || strings.ContainsRune(whole, 0) {
+			return fmt.Errorf("%s: %q must be an absolute path, or begin with ~/, without . and .. in it", field, path)
+		}
+	}
+	return nil
+}
+
 func (s Server) checkedURL() (Server, error) {
 	if !slices.Contains([]string{"", typeHTTP, typeSSE}, s.Type) {
 		return s, fmt.Errorf("type %q does not go with a url; use http, sse or leave it out", s.Type)
 	}
 	if len(s.Args) > 0 || len(s.Env) > 0 || s.Cwd != "" {
 		return s, errors.New("args, env and cwd belong to a command, not to a url")
+	}
+	if s.Sandbox != "" || s.Network != nil || len(s.Read) > 0 || len(s.Write) > 0 {
+		return s, errors.New("sandbox, network, read and write belong to a command: what a url leads to runs elsewhere")
 	}
 	u, err := url.Parse(s.URL)
 	switch {

@@ -304,7 +304,10 @@ func TestWrapAndSwappedProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{Servers: map[string]Server{"fake": {Type: typeStdio, Command: program, Env: map[string]string{fakeVar: "environment"}}}}
-	wrap := func(argv []string) []string { return append([]string{"/usr/bin/env", "WRAPPED=yes-indeed"}, argv...) }
+	wrap := func(_ string, _ Server, c Command) (Command, error) {
+		c.Argv = append([]string{"/usr/bin/env", "WRAPPED=yes-indeed"}, c.Argv...)
+		return c, nil
+	}
 	pins := NewFilePins(filepath.Join(dir, "pins", "pins.json"))
 	s := open1(t, c, Options{Wrap: wrap, Pins: pins})
 	s.approveAll("fake")

@@ -18,8 +18,11 @@ type Options struct {
 	Limits Limits
 	// Pins remembers what a person approved; nil forgets with the program.
 	Pins Pins
-	// Wrap puts the command of a server into a sandbox.
-	Wrap func(argv []string) []string
+	// Wrap puts the command of a server behind walls, or says why that cannot be
+	// done: then the server is not started. Nil starts it as it is.
+	Wrap func(name string, s Server, c Command) (Command, error)
+	// Walls describes to people what Wrap does for a server; it may be nil.
+	Walls func(name string, s Server) string
 	// Environ is the environment of which servers get the harmless part; nil
 	// means that of the program.
 	Environ []string
@@ -36,6 +39,29 @@ type Options struct {
 	// Changed is called after something about a server changed. It must not
 	// block.
 	Changed func()
+}
+
+// Command is how a server's program is started.
+type Command struct {
+	Argv []string
+	Dir  string
+	Env  []string
+	// Programs are the files that make the server what was approved: the program,
+	// and the scripts among its arguments. Only Wrap looks at them.
+	Programs []string
+	// Files are open for the program from number 3 on. They are closed once it runs.
+	Files []*os.File
+	// Release clears up when the program has ended, or was not started; it may be nil.
+	Release func()
+}
+
+func (c Command) release() {
+	for _, f := range c.Files {
+		f.Close()
+	}
+	if c.Release != nil {
+		c.Release()
+	}
 }
 
 // Hub holds the connections with all configured servers.

@@ -36,6 +36,11 @@ type identity struct {
 	Env     map[string]string `json:"env,omitzero"`   // sha256 of values
 	URL     string            `json:"url,omitzero"`
 	Headers []string          `json:"headers,omitzero"`
+	// What the walls leave open, as far as it is not the usual.
+	Sandbox string   `json:"sandbox,omitzero"`
+	Network *bool    `json:"network,omitzero"`
+	Read    []string `json:"read,omitzero"`
+	Write   []string `json:"write,omitzero"`
 
 	argv []string // what is started
 }
@@ -52,6 +57,7 @@ func identify(s Server, path string) (identity, error) {
 	id := identity{
 		Command: append([]string{s.Command}, s.Args...), Cwd: s.Cwd,
 		Files: make(map[string]string), Env: make(map[string]string),
+		Sandbox: s.Sandbox, Network: s.Network, Read: s.Read, Write: s.Write,
 		argv: append([]string{program}, s.Args...),
 	}
 	for k, v := range s.Env {

@@ -171,7 +171,7 @@ func (s *server) prepare() (way, *Review, error) {
 	if digest := digestOf(text); pin.Identity.Digest != digest {
 		return way{}, &Review{Digest: digest, Before: pin.Identity.Text, After: text}, nil
 	}
-	w := way{server: s.config, id: id, opt: s.opt, sign: s.sign}
+	w := way{name: s.name, server: s.config, id: id, opt: s.opt, sign: s.sign}
 	if w.env, w.headers, w.secrets, err = expand(s.config, env, s.opt.Lookup); err != nil {
 		return way{}, nil, err
 	}

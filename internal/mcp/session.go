@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +45,7 @@ type session struct {
 
 // way is what is needed to reach a server once.
 type way struct {
+	name    string
 	server  Server
 	id      identity
 	env     []string
@@ -124,14 +127,11 @@ func (s *session) guard(ctx context.Context, stop context.CancelCauseFunc, conne
 
 func (s *session) transport(w way, kind string) (sdk.Transport, error) {
 	if kind == typeStdio {
-		argv := w.id.argv
-		if w.opt.Wrap != nil {
-			argv = w.opt.Wrap(argv)
+		start, err := w.command()
+		if err != nil {
+			return nil, err
 		}
-		if len(argv) == 0 {
-			return nil, errors.New("the sandbox gave no command to start")
-		}
-		c := &command{argv: argv, dir: w.server.Cwd, env: w.env, grace: s.limits.Grace, gate: s.gate, tail: s.tail}
+		c := &command{start: start, grace: s.limits.Grace, gate: s.gate, tail: s.tail}
 		s.hard = c
 		return c, nil
 	}
@@ -149,6 +149,23 @@ func (s *session) transport(w way, kind string) (sdk.Transport, error) {
 		t.OAuthHandler = w.sign
 	}
 	return t, nil
+}
+
+// command is how the server is started, behind its walls if there are any.
+func (w way) command() (Command, error) {
+	c := Command{Argv: w.id.argv, Dir: w.server.Cwd, Env: w.env, Programs: slices.Sorted(maps.Keys(w.id.Files))}
+	if w.opt.Wrap == nil {
+		return c, nil
+	}
+	c, err := w.opt.Wrap(w.name, w.server, c)
+	if err == nil && len(c.Argv) == 0 {
+		err = errors.New("there is nothing to start")
+	}
+	if err != nil {
+		c.release()
+		return Command{}, fmt.Errorf("building walls around it: %w", err)
+	}
+	return c, nil
 }
 
 func (s *session) client() *sdk.Client {

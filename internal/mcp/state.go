@@ -36,6 +36,7 @@ type ServerState struct {
 	Status       Status      `json:"status"`
 	Why          string      `json:"why,omitempty"`
 	Review       *Review     `json:"review,omitempty"` // set if the server itself needs approval
+	Walls        string      `json:"walls,omitempty"`  // around the program of the server
 	Title        string      `json:"title,omitempty"`
 	Version      string      `json:"version,omitempty"`
 	Protocol     string      `json:"protocol,omitempty"`
@@ -63,6 +64,9 @@ func (s *server) state() ServerState {
 		Name: s.name, Status: s.status, Why: s.why, Review: s.review,
 		Prompts: len(s.lists.prompts), Resources: len(s.lists.resources), Notes: slices.Clone(s.lists.notes),
 		Title: s.lists.title, Version: s.lists.version, Protocol: s.lists.protocol, Instructions: s.lists.instructions,
+	}
+	if s.opt.Walls != nil && s.config.Command != "" {
+		out.Walls = s.opt.Walls(s.name, s.config)
 	}
 	for _, d := range s.lists.tools {
 		out.Tools = append(out.Tools, s.toolState(d))

@@ -20,21 +20,21 @@ import (
 
 // command is a server that is to be started.
 type command struct {
-	argv  []string
-	dir   string
-	env   []string
+	start Command
 	grace time.Duration
 	gate  *gate
 	tail  *tail
 
 	started atomic.Pointer[pipe]
+	ended   sync.Once
 }
 
 // Close ends what was started, if anything was.
 func (c *command) Close() error {
 	if p := c.started.Load(); p != nil {
-		return p.Close()
+		_ = p.Close() // never fails
 	}
+	c.ended.Do(c.start.release)
 	return nil
 }
 
@@ -42,8 +42,8 @@ func (c *command) Close() error {
 // output. The library's own transport bounds and checks less than we need, and
 // signals only the leader of what it started.
 func (c *command) Connect(context.Context) (sdk.Connection, error) {
-	cmd := exec.Command(c.argv[0], c.argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stderr = c.dir, c.env, c.tail
+	cmd := exec.Command(c.start.Argv[0], c.start.Argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = c.start.Dir, c.start.Env, c.tail, c.start.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// Those that inherited standard error must not hold us up after the leader's end.
 	cmd.WaitDelay = c.grace
@@ -59,8 +59,9 @@ func (c *command) Connect(context.Context) (sdk.Connection, error) {
 	}
 	cmd.Stdin, cmd.Stdout = itsInput, itsOutput
 	err = cmd.Start()
-	itsInput.Close()
-	itsOutput.Close()
+	for _, f := range append([]*os.File{itsInput, itsOutput}, c.start.Files...) {
+		f.Close()
+	}
 	if err != nil {
 		return nil, errors.Join(err, ourInput.Close(), ourOutput.Close())
 	}

@@ -152,7 +152,7 @@ func hasTerminal() bool {
 }
 
 func runBash(ctx context.Context, env Env, r Runner, c Command, limit time.Duration) (Output, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil && !c.Again { // what runs already has to be ended
 		return Output{}, err
 	}
 	out := &live{capture: capture{env: env}}

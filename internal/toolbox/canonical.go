@@ -27,7 +27,8 @@ const (
 	// in between would come out as an integer that we refuse to read.
 	firstExponent = 1e21
 
-	digestDomain = "stave/args/v1"
+	digestDomain     = "stave/args/v2"
+	definitionDomain = "stave/tool/v1"
 )
 
 // Canonical parses arguments as a model wrote them and returns their RFC 8785
@@ -50,11 +51,23 @@ func Canonical(raw string) (json.RawMessage, error) {
 	return json.RawMessage(value), nil
 }
 
-// Digest names one call: the tool and its canonical arguments.
-func Digest(tool string, args json.RawMessage) string {
+// Digest names one call: the tool, what the tool was at that time, and its
+// canonical arguments.
+func Digest(tool, definition string, args json.RawMessage) string {
 	h := sha256.New()
-	io.WriteString(h, digestDomain+"\x00"+tool+"\x00") // a hash never fails
+	io.WriteString(h, digestDomain+"\x00"+tool+"\x00"+definition+"\x00") // a hash never fails
 	h.Write(args)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Definition names what a tool says of itself: who approved a call approved it of
+// this tool and no other.
+func (t Tool) Definition() string {
+	h := sha256.New()
+	io.WriteString(h, definitionDomain)
+	for _, part := range []string{t.Name, t.Description, string(t.Schema), string(t.Safety)} {
+		fmt.Fprintf(h, "\x00%d\x00%s", len(part), part)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 

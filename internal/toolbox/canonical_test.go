@@ -73,12 +73,39 @@ func TestCanonicalRefuses(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	const want = "31730788a3ffe2c7dc9f2fb159584633581c92266e7f929be12fb5d86a00a841"
-	if got := Digest("Read", json.RawMessage(`{"path":"a"}`)); got != want {
+	const want = "ef325a491ead78dfa8c9bf33e54c04d2e20c7984605290ada8abed555aedd017"
+	if got := Digest("Read", "def", json.RawMessage(`{"path":"a"}`)); got != want {
 		t.Errorf("digest is %s, want %s", got, want)
 	}
-	if Digest("Rea", json.RawMessage("d")) == Digest("Read", nil) {
+	if Digest("Rea", "", json.RawMessage("d")) == Digest("Read", "", nil) {
 		t.Error("tool and arguments run into each other")
+	}
+	// Computed elsewhere, from the canonical form: key order, escapes, numbers,
+	// nesting, null and absence.
+	for _, v := range []struct{ args, want string }{
+		{`{"b":1,"a":{"y":2,"x":[3,1]}}`, "e590f6ca5521e8fce0b89e05c37b5d050362ea8bf86f77973c5f876644a13ab6"},
+		{`{"a":"\u20ac\u00e9"}`, "cec3c4058293c1b2d161914782832795ed81b2c42bd34784120fb198f0b9765a"},
+		{`{"a":1.50e2}`, "f7676dbafa6d5e5392a6b4bb2a893748cf36a4265c48a0bd7f97bdc2df8ca7fc"},
+		{`{"a":null}`, "894183209f29a3af1339b75392c235cd2bdf8bf687cdd1fbc37eaa6c47ed95d0"},
+		{`{}`, "6a7a8375f0bf359d9960c06c47a9f719f389621a88a7e59a33206b9bf8c8e599"},
+		{`{"10":1,"9":2,"a":"<&>"}`, "d75668b514de97f1e59b5d906660911f6d383552e5b27b5e200c9b82dd636c41"},
+	} {
+		canonical, err := Canonical(v.args)
+		if got := Digest("T", "", canonical); err != nil || got != v.want {
+			t.Errorf("%s: digest of %s is %s, want %s, %v", v.args, canonical, got, v.want, err)
+		}
+	}
+}
+
+func TestDefinition(t *testing.T) {
+	tool := Tool{Name: "Read", Description: "reads", Schema: json.RawMessage(`{"type":"object"}`), Safety: ReadOnly}
+	const want = "809a44af1a637d919d343b353526c992a15b6895aef4bb33dbb3abf249174ac7"
+	if got := tool.Definition(); got != want {
+		t.Errorf("definition is %s, want %s", got, want)
+	}
+	tool.Name, tool.Description = "Rea", "dreads"
+	if tool.Definition() == want {
+		t.Error("name and description run into each other")
 	}
 }
 

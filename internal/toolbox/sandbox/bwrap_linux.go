@@ -65,14 +65,50 @@ func bwrapFiles(p Profile, g guard) []string {
 	} else {
 		args = append(args, "--perms", "1777", "--tmpfs", "/tmp")
 	}
-	for _, path := range p.Readable {
+	for _, path := range p.justReadable() {
 		args = append(args, "--ro-bind-try", path, path)
 	}
-	for _, path := range slices.Concat(p.Writable, []string{p.Workspace}, g.pinned) {
+	// A mount hides what was mounted below it before, so the wider one comes first.
+	around, inside := p.splitWritable()
+	for _, path := range around {
+		args = append(args, "--bind", path, path)
+	}
+	how := "--bind"
+	if p.ReadOnly {
+		how = "--ro-bind"
+	}
+	args = append(args, how, p.Workspace, p.Workspace)
+	for _, path := range g.pinned {
 		args = append(args, "--bind", path, path)
 	}
 	for _, path := range g.frozen {
 		args = append(args, "--ro-bind", path, path)
 	}
+	for _, path := range inside {
+		args = append(args, "--bind", path, path)
+	}
 	return append(args, "--remount-ro", "/")
+}
+
+// justReadable are the readable paths that no writable one holds, the widest first.
+func (p Profile) justReadable() []string {
+	writable := p.Writable
+	if !p.ReadOnly {
+		writable = append(slices.Clone(writable), p.Workspace)
+	}
+	return slices.DeleteFunc(slices.Sorted(slices.Values(p.Readable)), func(path string) bool {
+		return slices.ContainsFunc(slices.Concat(writable, systemDirs()), func(dir string) bool { return within(path, dir) })
+	})
+}
+
+// splitWritable tells the writable paths that hold the workspace from the others.
+func (p Profile) splitWritable() (around, inside []string) {
+	for _, path := range slices.Sorted(slices.Values(p.Writable)) {
+		if within(p.Workspace, path) {
+			around = append(around, path)
+		} else {
+			inside = append(inside, path)
+		}
+	}
+	return around, inside
 }

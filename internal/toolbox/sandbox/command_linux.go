@@ -51,20 +51,23 @@ func command(p Profile, argv []string, dir string) (Launch, error) {
 	if len(argv) == 0 || !filepath.IsAbs(argv[0]) {
 		return Launch{}, errors.New("a sandboxed command needs the absolute path of its program")
 	}
+	limits, err := p.Limits.resolve()
+	if err != nil {
+		return Launch{}, err
+	}
 	if p.Level == Off {
-		return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir, Release: func() {}}, nil
+		return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir, Limits: limits, Release: func() {}}, nil
 	}
 	if err := p.usable(dir); err != nil {
 		return Launch{}, err
 	}
-	argv, err := p.Limits.around(argv)
-	if err != nil {
-		return Launch{}, err
-	}
+	build := landlockCommand
 	if p.Level == Bwrap {
-		return bwrapCommand(p, argv, dir)
+		build = bwrapCommand
 	}
-	return landlockCommand(p, argv, dir)
+	l, err := build(p, argv, dir)
+	l.Limits = limits
+	return l, err
 }
 
 // landlockCommand carries the profile on the command line; the environment is the
@@ -110,10 +113,11 @@ func selfPath() (string, error) {
 
 // usable refuses what the walls would make useless or could not hold.
 func (p Profile) usable(dir string) error {
-	if !within(dir, p.Workspace) {
+	places := slices.Concat([]string{p.Workspace}, p.Writable, p.Readable)
+	if dir != "/" && !slices.ContainsFunc(places, func(place string) bool { return within(dir, place) }) {
 		return fmt.Errorf("a sandboxed command must start in the workspace %s, not in %s", p.Workspace, dir)
 	}
-	if p.Level == Landlock && len(p.Protected) > 0 && !p.AcceptUnprotected {
+	if p.Level == Landlock && len(p.Protected) > 0 && !p.AcceptUnprotected && !p.ReadOnly {
 		return &UnavailableError{
 			Level: Landlock, Missing: "it cannot keep " + strings.Join(p.Protected, ", ") + " in the workspace read-only",
 			Remedy: "use --sandbox bwrap, or accept that a command may change them",
@@ -132,6 +136,11 @@ func (p Profile) usable(dir string) error {
 // owned refuses directories that a command could not write to once it has no
 // powers over the files of others.
 func (p Profile) owned() error {
+	for _, path := range p.Writable {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("looking at what may be written: %w; make it, or take it off the list", err)
+		}
+	}
 	paths := []string{p.Workspace}
 	if p.TempDir != "" {
 		paths = append(paths, p.TempDir)
@@ -147,7 +156,7 @@ func (p Profile) owned() error {
 		if path == p.TempDir && stat.Mode&0o077 != 0 {
 			return fmt.Errorf("others may enter the directory for temporary files %s; make one of mode 0700 for the session", path)
 		}
-		if uid := os.Geteuid(); uid == 0 && stat.Uid != 0 {
+		if uid := os.Geteuid(); uid == 0 && stat.Uid != 0 && (path == p.TempDir || !p.ReadOnly) {
 			return &UnavailableError{
 				Level:   p.Level,
 				Missing: fmt.Sprintf("%s belongs to user %d and a sandboxed root may not write there", path, stat.Uid),

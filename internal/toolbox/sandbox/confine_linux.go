@@ -61,7 +61,10 @@ func confine(p Profile) error {
 }
 
 func (p Profile) landlockWritable() []string {
-	paths := []string{p.Workspace, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	paths := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	if !p.ReadOnly {
+		paths = append(paths, p.Workspace)
+	}
 	if p.TempDir != "" {
 		paths = append(paths, p.TempDir)
 	}
@@ -71,6 +74,9 @@ func (p Profile) landlockWritable() []string {
 // landlockReadable leaves /proc out: it shows the processes of the same user.
 func (p Profile) landlockReadable() []string {
 	paths := append(systemDirs(), systemFiles(p.Network)...)
+	if p.ReadOnly {
+		paths = append(paths, p.Workspace)
+	}
 	return append(paths, p.Readable...)
 }
 

@@ -237,20 +237,30 @@ func report(cmd *exec.Cmd) ([]act, error) {
 func (l Launch) prepare(ctx context.Context) (cmd *exec.Cmd, closeFiles func(), err error) {
 	cmd = exec.CommandContext(ctx, l.Argv[0], l.Argv[1:]...)
 	cmd.Env, cmd.Dir = l.Env, l.Dir
-	closeFiles = func() {
-		for _, f := range cmd.ExtraFiles {
-			f.Close()
-		}
+	if cmd.ExtraFiles, err = l.OpenFiles(); err != nil {
+		return nil, nil, err
 	}
+	return cmd, func() { closeAll(cmd.ExtraFiles) }, nil
+}
+
+// OpenFiles opens the files of a launch, in their order. They are the caller's to
+// close once the command is started.
+func (l Launch) OpenFiles() (open []*os.File, err error) {
 	for _, f := range l.Files {
 		file, err := f.open()
 		if err != nil {
-			closeFiles()
-			return nil, nil, fmt.Errorf("opening a file for the sandbox: %w", err)
+			closeAll(open)
+			return nil, fmt.Errorf("opening a file for the sandbox: %w", err)
 		}
-		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+		open = append(open, file)
 	}
-	return cmd, closeFiles, nil
+	return open, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 func (f File) open() (*os.File, error) {

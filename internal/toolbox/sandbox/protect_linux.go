@@ -26,6 +26,7 @@ type guard struct {
 	pinned   []string   // directories above a protected path: mount points cannot be renamed
 	frozen   []string   // what is read-only
 	standIns []*os.File // files made where nothing was, each under a shared lock
+	asFound  bool       // nothing is made
 }
 
 // protect looks at every protected path and makes a stand-in for what does not
@@ -35,7 +36,10 @@ type guard struct {
 // A command that runs at the same time under the same profile cannot change what
 // is looked at here, because its own mounts are in the way.
 func protect(p Profile) (guard, error) {
-	var g guard
+	g := guard{asFound: p.AsFound}
+	if p.ReadOnly {
+		return g, nil // all of it stays as it is
+	}
 	for _, path := range p.Protected {
 		if err := g.add(p.Workspace, path); err != nil {
 			g.release()
@@ -53,6 +57,8 @@ func (g *guard) add(workspace, path string) error {
 		info, err := os.Lstat(at)
 		last := i == len(parts)-1
 		switch {
+		case errors.Is(err, os.ErrNotExist) && g.asFound:
+			return nil
 		case errors.Is(err, os.ErrNotExist):
 			return g.stand(at)
 		case err != nil:
@@ -62,6 +68,9 @@ func (g *guard) add(workspace, path string) error {
 				Level: Bwrap, Missing: at + " is a symbolic link, which cannot be kept from being replaced",
 				Remedy: "put the file itself there or take it off the protected paths",
 			}
+		case isStandIn(info) && g.asFound:
+			g.frozen = appendNew(g.frozen, at) // as long as others need it
+			return nil
 		case isStandIn(info):
 			return g.stand(at)
 		case last || !info.IsDir():

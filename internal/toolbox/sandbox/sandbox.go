@@ -7,7 +7,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -57,7 +56,8 @@ const (
 // narrowest choice, except that an empty Level is no level at all.
 type Profile struct {
 	Level     Level  `json:"level"`
-	Workspace string `json:"workspace"` // may be read and written
+	Workspace string `json:"workspace"`           // may be read and written
+	ReadOnly  bool   `json:"read_only,omitempty"` // the workspace may only be read
 
 	// Protected are paths relative to the workspace that stay as they are, whether
 	// they exist or not: what is run later, outside, by us or by other programs.
@@ -65,6 +65,9 @@ type Profile struct {
 	// AcceptUnprotected lets a level that cannot keep Protected read-only run
 	// nevertheless. Only a person may say so.
 	AcceptUnprotected bool `json:"accept_unprotected,omitempty"`
+	// AsFound protects only what exists. It is for programs that run long: what
+	// stands in for a missing file would lie in the workspace all the time.
+	AsFound bool `json:"as_found,omitempty"`
 
 	Writable []string `json:"writable,omitempty"` // further paths, absolute
 	Readable []string `json:"readable,omitempty"` // further paths, absolute
@@ -72,17 +75,6 @@ type Profile struct {
 	Network  bool     `json:"network,omitempty"`  // the network of this machine, all of it
 	Env      []string `json:"-"`                  // the whole environment of the command
 	Limits   Limits   `json:"limits"`
-}
-
-// Limits bound what one command uses up. Zero leaves a limit as it is.
-type Limits struct {
-	// Processes counts all processes of the user on a level without namespaces,
-	// and does not hold for root.
-	Processes   uint64 `json:"processes,omitempty"`
-	OpenFiles   uint64 `json:"open_files,omitempty"`
-	FileBytes   uint64 `json:"file_bytes,omitempty"`   // size of one file
-	MemoryBytes uint64 `json:"memory_bytes,omitempty"` // private memory of one process
-	CPUSeconds  uint64 `json:"cpu_seconds,omitempty"`  // of one process
 }
 
 // DefaultProtected are the paths that make other programs, or us, run something
@@ -111,6 +103,9 @@ type Launch struct {
 	// place of Argv, as is said there. There is no such way when Walls is empty.
 	Walls []byte
 	Inner []string
+	// Limits are to be set on the process that becomes Argv or Inner before it
+	// begins. Who cannot do that starts what Limited returns.
+	Limits []Rlimit
 	// Release clears up. It is to be called once the command has ended, or will not
 	// be started.
 	Release func()
@@ -223,10 +218,8 @@ func (p Profile) check() error {
 			return fmt.Errorf("%q in the sandbox profile is not a clean absolute path", path)
 		}
 	}
-	for _, path := range slices.Concat([]string{p.Workspace, cmp.Or(p.TempDir, p.Workspace)}, p.Writable) {
-		if system := swallowed(path); system != "" {
-			return fmt.Errorf("%s cannot be writable in a sandbox: it holds %s; choose a directory below it", path, system)
-		}
+	if err := p.checkPlaces(); err != nil {
+		return err
 	}
 	for _, path := range p.Protected {
 		if !filepath.IsLocal(path) || filepath.Clean(path) != path || path == "." || strings.ContainsRune(path, 0) {
@@ -234,6 +227,29 @@ func (p Profile) check() error {
 		}
 	}
 	return p.checkEnv()
+}
+
+// checkPlaces refuses a place that would take the walls' own foundation away.
+func (p Profile) checkPlaces() error {
+	writable := slices.Clone(p.Writable)
+	if p.TempDir != "" {
+		writable = append(writable, p.TempDir)
+	}
+	if p.ReadOnly {
+		for _, system := range []string{"/proc", "/sys", "/dev", "/run"} {
+			if within(system, p.Workspace) || within(p.Workspace, system) {
+				return fmt.Errorf("%s cannot be shown in a sandbox: it holds %s; choose a directory below it", p.Workspace, system)
+			}
+		}
+	} else {
+		writable = append(writable, p.Workspace)
+	}
+	for _, path := range writable {
+		if system := swallowed(path); system != "" {
+			return fmt.Errorf("%s cannot be writable in a sandbox: it holds %s; choose a directory below it", path, system)
+		}
+	}
+	return nil
 }
 
 // checkEnv refuses variables that would make the programs around the command,

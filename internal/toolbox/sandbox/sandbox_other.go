@@ -40,11 +40,19 @@ func (r Report) Command(p Profile, argv []string, dir string) (Launch, error) {
 	if len(argv) == 0 {
 		return Launch{}, errors.New("there is no command to start")
 	}
-	if err := r.Of(p.Level).Err(); err != nil {
-		return Launch{}, err
+	if p.Level != Off {
+		if err := r.Of(p.Level).Err(); err != nil {
+			return Launch{}, err
+		}
 	}
 	return Launch{Argv: argv, Env: slices.Clone(p.Env), Dir: dir, Release: func() {}}, nil
 }
+
+// OpenFiles has none to open.
+func (Launch) OpenFiles() ([]*os.File, error) { return nil, nil }
+
+// Limited is the launch as it is: there is nothing here to set limits with.
+func (l Launch) Limited() (Launch, error) { return l, nil }
 
 // Confine refuses: there is nothing to build walls with.
 func Confine([]byte) error { return errors.New("sandboxes need Linux") }
@@ -54,3 +62,6 @@ func Main([]string) int {
 	fmt.Fprintln(os.Stderr, "stave: sandboxes need Linux; this system is", runtime.GOOS)
 	return 125
 }
+
+// Bound sets nothing where nothing is limited.
+func Bound(string) error { return nil }

@@ -30,6 +30,7 @@ const (
 type Client struct {
 	dir    string
 	linger time.Duration
+	limits string
 	adopt  bool // the supervisor is somebody else's; none is started
 
 	mu     sync.Mutex
@@ -63,7 +64,7 @@ func New(dir string, o Options) (*Client, error) {
 	if o.Linger <= 0 {
 		o.Linger = DefaultLinger
 	}
-	return &Client{dir: dir, linger: o.Linger, busy: map[*line]struct{}{}}, nil
+	return &Client{dir: dir, linger: o.Linger, limits: o.Limits, busy: map[*line]struct{}{}}, nil
 }
 
 // Find says what is known of a command and, while its supervisor lives, returns
@@ -361,7 +362,7 @@ func (c *Client) spawn() error {
 	}
 	defer r.Close()
 	socket := "s-" + rand.Text()[:16] + ".sock"
-	child, err := os.StartProcess(self, []string{self, Verb, c.dir, socket, strconv.FormatInt(c.linger.Milliseconds(), 10)},
+	child, err := os.StartProcess(self, []string{self, Verb, c.dir, socket, strconv.FormatInt(c.linger.Milliseconds(), 10), c.limits},
 		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, w}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	w.Close()
 	if err != nil {

@@ -32,21 +32,24 @@ const (
 )
 
 // Main is the hidden sub-command: DIR, the socket's name, the linger time in
-// milliseconds. It returns when its work is done.
-func Main(args []string) int { return MainWith(args, nil) }
+// milliseconds, the limits. It returns when its work is done.
+func Main(args []string) int { return MainWith(args, nil, nil) }
 
 // MainWith is Main for a program that can build walls around a thread, which
-// spares each walled command the start of another program.
-func MainWith(args []string, confine Confiner) int {
+// spares each walled command the start of another program, and set limits.
+func MainWith(args []string, confine Confiner, bound Bounder) int {
 	// The first thread stands for all of us in /proc: it must not be one of those
 	// that are confined.
 	runtime.LockOSThread()
 	ready := os.NewFile(readyFile, "ready")
-	if len(args) != 3 || filepath.Base(args[1]) != args[1] {
+	if len(args) != 4 || filepath.Base(args[1]) != args[1] {
 		fmt.Fprintln(os.Stderr, "stave: this command is for Stave itself")
 		return 1
 	}
 	millis, err := strconv.ParseInt(args[2], 10, 64)
+	if err == nil && bound != nil && args[3] != "" {
+		err = bound(args[3])
+	}
 	if err == nil {
 		err = supervise(args[0], args[1], time.Duration(millis)*time.Millisecond, ready, confine)
 	}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case Verb:
-			os.Exit(MainWith(os.Args[2:], sandbox.Confine))
+			os.Exit(MainWith(os.Args[2:], sandbox.Confine, sandbox.Bound))
 		case sandbox.Verb:
 			os.Exit(sandbox.Main(os.Args[2:]))
 		case roleClient:

@@ -186,9 +186,14 @@ func is(c chan struct{}) bool {
 	}
 }
 
+// chunks are used again: most commands say little, and all need one.
+var chunks = sync.Pool{New: func() any { b := make([]byte, readChunk); return &b }}
+
 // pump copies output until all writers are gone or patience ends.
 func (p *process) pump(sink func([]byte)) error {
-	buf := make([]byte, readChunk)
+	chunk := chunks.Get().(*[]byte)
+	defer chunks.Put(chunk)
+	buf := *chunk
 	for {
 		// The deadline is set before the state is looked at. So what happens
 		// later wakes this read, and what happened before is seen now.

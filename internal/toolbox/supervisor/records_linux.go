@@ -41,6 +41,8 @@ type closing struct {
 	End *Ending `json:"end"`
 }
 
+const startSuffix = ".start"
+
 // record is where the files of one command are.
 type record struct{ base string }
 
@@ -49,7 +51,7 @@ func recordOf(dir, id string) record {
 	return record{filepath.Join(dir, hex.EncodeToString(sum[:16]))}
 }
 
-func (r record) start() string  { return r.base + ".start" }
+func (r record) start() string  { return r.base + startSuffix }
 func (r record) output() string { return r.base + ".out" }
 
 // begin makes the record. It is not synced: it is for the death of processes,
@@ -196,6 +198,31 @@ func judge(begun intent, leader proof, sameBoot, supervised bool) (State, int) {
 		return Lost, 0
 	}
 	return Unclear, 0
+}
+
+// List says what the files in dir tell about all commands there are. A record that
+// breaks off before its id names none.
+func List(dir string) ([]Known, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*"+startSuffix))
+	if err != nil {
+		return nil, err
+	}
+	var all []Known
+	for _, name := range names {
+		data, err := readRecord(name)
+		if err != nil {
+			continue // forgotten meanwhile
+		}
+		first, _, _ := bytes.Cut(data, []byte("\n"))
+		var begun intent
+		if json.Unmarshal(first, &begun) != nil || recordOf(dir, begun.ID).start() != name {
+			continue
+		}
+		if known, err := Recover(dir, begun.ID); err == nil && known.State != Absent {
+			all = append(all, known)
+		}
+	}
+	return all, nil
 }
 
 // Forget removes what is known of a command that no supervisor looks after.

@@ -83,6 +83,9 @@ type File struct {
 // again.
 type Confiner func(walls []byte) error
 
+// Bounder sets limits on this process.
+type Bounder func(limits string) error
+
 // Ending is how a command came to its end.
 type Ending struct {
 	Code      int    `json:"code"` // as a shell reports it: 128 + n for signal n
@@ -133,6 +136,9 @@ type Known struct {
 // Options are what a client may choose.
 type Options struct {
 	Linger time.Duration // zero is DefaultLinger
+	// Limits are for the supervisor's Bounder: what it holds for itself, all it
+	// starts inherits.
+	Limits string
 }
 
 // check refuses what could not be started or found again.

@@ -50,10 +50,13 @@ func Main([]string) int {
 }
 
 // MainWith refuses.
-func MainWith(args []string, _ Confiner) int { return Main(args) }
+func MainWith(args []string, _ Confiner, _ Bounder) int { return Main(args) }
 
 // BootTime is unknown here.
 func BootTime() (time.Time, error) { return time.Time{}, ErrUnsupported }
 
 // Start is not possible here.
 func (*Client) Start() error { return ErrUnsupported }
+
+// List knows none.
+func List(string) ([]Known, error) { return nil, nil }

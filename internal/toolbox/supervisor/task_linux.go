@@ -132,11 +132,15 @@ func (t *task) await(from int64) (file *os.File, kept int64, ending *Ending) {
 
 // stream sends output from an offset on, as it comes, and then the ending.
 func (t *task) stream(w io.Writer, from int64) error {
-	buf := make([]byte, offsetBytes+outputChunk)
+	var buf []byte
 	for {
 		file, kept, ending := t.await(from)
 		for from < kept {
-			n, err := file.ReadAt(buf[offsetBytes:offsetBytes+min(outputChunk, int(kept-from))], from)
+			need := offsetBytes + min(outputChunk, int(kept-from))
+			if cap(buf) < need {
+				buf = make([]byte, need) // most commands say little
+			}
+			n, err := file.ReadAt(buf[offsetBytes:need], from)
 			if n == 0 {
 				return err
 			}
