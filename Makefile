@@ -11,7 +11,7 @@ ALL    = $(shell go list ./...)
 RACED  = $(filter stave/internal/runelog% $(addprefix stave/internal/,\
            model model/script model/queue model/wire engine hooks secret),$(ALL))
 # Programs the tests run, each with the Debian package it comes in.
-NEEDED = bash:bash git:git bwrap:bubblewrap node:nodejs npm:npm
+NEEDED = bash:bash git:git bwrap:bubblewrap node:nodejs npm:npm strace:strace
 RACE   = $(if $(filter 1,$(shell env -u CGO_ENABLED go env CGO_ENABLED)),CGO_ENABLED=1 go test -race,go test)
 # Packages whose tests write what they check when told to -update.
 DRAWN  = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '"update"' cmd internal))))

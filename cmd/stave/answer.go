@@ -18,7 +18,7 @@ type questionJSON struct {
 	ID        string         `json:"id"`
 	Log       string         `json:"log"`
 	Path      world.Path     `json:"path"`
-	Kind      string         `json:"kind"` // may_run, what_happened, what_to_say
+	Kind      string         `json:"kind"` // may_run, grant_stage_tool, what_happened, what_to_say, may_go_on
 	Tool      string         `json:"tool"`
 	Arguments jsontext.Value `json:"arguments"`
 	Digest    string         `json:"args_digest"`
@@ -42,13 +42,19 @@ func questionFor(q world.Question) questionJSON {
 
 func (a *app) inboxCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "inbox",
-		Short:   "Every open question of every conversation",
-		Example: "  stave inbox\n  stave inbox --json",
-		Args:    atMost(0),
-		RunE: func(*cobra.Command, []string) error {
+		Use:   "inbox [QUESTION]",
+		Short: "Every open question of every conversation, or all of one",
+		Long: `Lists the open questions of all conversations. With a QUESTION it shows all of that one: what would run or
+change, as it is now, where, and the digest of the arguments that would run.`,
+		Example: "  stave inbox\n  stave inbox call_0198c5\n  stave inbox --json",
+		Args:    atMost(1),
+		RunE: func(_ *cobra.Command, args []string) error {
 			return a.hosted(func(h *host) error {
-				open, err := h.engine.Inbox(context.Background())
+				ctx := context.Background()
+				if len(args) > 0 {
+					return a.inboxOne(ctx, h, args[0])
+				}
+				open, err := h.engine.Inbox(ctx)
 				if err != nil {
 					return err
 				}
@@ -79,6 +85,31 @@ func (a *app) printInbox(open []world.Question) error {
 	return w.Flush()
 }
 
+// inboxOne shows all of one question.
+func (a *app) inboxOne(ctx context.Context, h *host, id string) error {
+	q, open, err := h.question(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !open:
+		return badInput("%q is no open question; `%s` lists them", id, a.command("inbox"))
+	case a.json:
+		return a.printJSON(questionFor(q))
+	}
+	v, err := h.engine.Look(ctx, q.Log)
+	if err != nil {
+		return err
+	}
+	a.printf("%s\n", headline(q))
+	if call, _ := asked(q); call.Tool != "" {
+		for _, l := range a.preview(call, v.Dir).lines(&a.console, "") {
+			a.printf("%s\n", l)
+		}
+	}
+	a.printf("  %-7s %s\n", "answer", a.answerLine(q))
+	return nil
+}
+
 func (a *app) answerCmd() *cobra.Command {
 	var text, remember string
 	cmd := &cobra.Command{
@@ -86,7 +117,8 @@ func (a *app) answerCmd() *cobra.Command {
 		Short: "Answer an open question and run its conversation on",
 		Long: `Answers an open question; the first answer wins. May a call run: approve or deny (--text says why);
 with --remember call the same call is not asked about again in this conversation, with --remember tool no call of that tool,
-where such a promise can be made. What an agent asks you: reply (--text is what you say) or deny.
+where such a promise can be made. May a stage make a call that is not among its tools: approve, deny or defer, for this one call.
+May a workflow whose definition was changed go on by the one it began with: go_on or cancel. What an agent asks you: reply (--text is what you say) or deny.
 What became of a call whose process died: happened (--text gives its output), not_happened or retry.`,
 		Example: "  stave answer call_0198c5 approve\n  stave answer call_0198c5 deny --text \"not on a Friday\"",
 		Args:    exactly("QUESTION", "CHOICE"),
@@ -113,6 +145,12 @@ func (a *app) answer(ctx context.Context, h *host, c engine.Choice) error {
 	v, err := a.look(ctx, h, q.Log)
 	if err != nil {
 		return err
+	}
+	if !a.json { // what was decided about stands beside the decision
+		a.note("%s", headline(q))
+		if call, _ := asked(q); call.Tool != "" {
+			a.showPreview(a.preview(call, v.Dir), "the log has all")
+		}
 	}
 	c.Question = q.Log + "/" + q.ID
 	if _, err := h.engine.Answer(ctx, c); err != nil {

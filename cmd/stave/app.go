@@ -72,11 +72,11 @@ Exit codes: 0 ok, 1 bad input or start-up, 2 the turn failed, 3 permission requi
 		return badInput("%w; see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		a.askCmd(), a.sendCmd(), a.answerCmd(), a.resumeCmd(),
+		a.askCmd(), a.runCmd(), a.sendCmd(), a.answerCmd(), a.resumeCmd(),
 		a.interruptCmd(), a.pauseCmd(), a.closeCmd(), a.stopCmd(),
 		a.lsCmd(), a.showCmd(), a.whyCmd(), a.inboxCmd(), a.logCmd(), a.replayCmd(), a.verifyCmd(),
 		a.forkCmd(), a.exportCmd(), a.archiveCmd(), a.restoreCmd(),
-		a.budgetCmd(), a.modelCmd(), a.trustCmd(), a.policyCmd(), a.serversCmd(), a.memoryCmd(), a.queueCmd(), a.rewindCmd(), a.doctorCmd(),
+		a.budgetCmd(), a.modelCmd(), a.trustCmd(), a.policyCmd(), a.workflowCmd(), a.serversCmd(), a.memoryCmd(), a.queueCmd(), a.rewindCmd(), a.doctorCmd(),
 		a.machinesCmd(), a.demoCmd(), a.versionCmd(),
 	)
 	return root

@@ -31,7 +31,7 @@ func TestCommands(t *testing.T) {
 	a, _, _ := testApp(t)
 	root := a.root()
 	want := "answer archive ask budget close demo doctor export fork inbox interrupt log ls machines memory model pause policy queue " +
-		"replay restore resume rewind send servers show stop trust verify version why"
+		"replay restore resume rewind run send servers show stop trust verify version why workflow"
 	var names []string
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
@@ -139,14 +139,6 @@ func TestAge(t *testing.T) {
 		if got := a.age(now - ago.Milliseconds()); got != want {
 			t.Errorf("%v is %q, want %q", ago, got, want)
 		}
-	}
-}
-
-func TestDiff(t *testing.T) {
-	got := diff("a\nb\nc\nd\n", "a\nb\nx\ny\nd\n")
-	want := "    b\n  - c\n  + x\n  + y\n    d\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

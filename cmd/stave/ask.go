@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"stave/internal/config"
 	"stave/internal/engine"
@@ -47,7 +48,8 @@ func (a *app) askCmd() *cobra.Command {
 		Use:   "ask PROMPT",
 		Short: "One turn of a conversation: the answer on stdout, progress on stderr",
 		Long: `Begins a conversation, or goes on with one, and runs one turn with all its tool calls.
-What is piped in is appended to the prompt. A call that needs permission asks at the terminal;
+What is piped in is appended to the prompt. A prompt such as "/run codeReview refactor auth" is a command;
+"/help" lists them. A call that needs permission asks at the terminal;
 without one the question stays open for ` + "`stave answer`" + ` and the exit code is 3.
 Ctrl-C ends the turn, with all agents at work in it, and keeps what was said, a second Ctrl-C leaves at once.`,
 		Example: "  stave ask --model script:hello.yaml \"Good morning\"\n" +
@@ -58,7 +60,13 @@ Ctrl-C ends the turn, with all agents at work in it, and keeps what was said, a 
 			return a.ask(f, args)
 		},
 	}
-	fl := cmd.Flags()
+	f.add(cmd.Flags())
+	cmd.Flags().StringArrayVar(&f.images, "image", nil, "a picture that goes with the prompt, png, jpeg, gif or webp; may be given several times")
+	return cmd
+}
+
+// add lets a command take the flags of a conversation.
+func (f *askFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.model, "model", "", "PROVIDER/NAME as anthropic/claude-sonnet-4-5, openai/…, gemini/…, ollama/…; or script:FILE")
 	fl.StringVar(&f.mode, "mode", policy.ModeAsk, "what may run: ask (calls that change things need permission), allowlist (what rules allow, nothing else) or yolo")
 	fl.StringVar(&f.sandbox, "sandbox", autoLevel, "walls around commands: auto, bwrap, landlock or off")
@@ -70,8 +78,6 @@ Ctrl-C ends the turn, with all agents at work in it, and keeps what was said, a 
 	fl.IntVar(&f.maxTurns, "max-turns", defaultMaxTurns, "model requests of one turn")
 	fl.BoolVar(&f.continues, "continue", false, "go on with the newest conversation of this directory")
 	fl.StringVar(&f.resume, "resume", "", "go on with this conversation")
-	fl.StringArrayVar(&f.images, "image", nil, "a picture that goes with the prompt, png, jpeg, gif or webp; may be given several times")
-	return cmd
 }
 
 func (a *app) ask(f *askFlags, args []string) error {
@@ -84,6 +90,12 @@ func (a *app) ask(f *askFlags, args []string) error {
 	prompt, err := a.prompt(args)
 	if err != nil {
 		return err
+	}
+	if err := checkSlash(prompt); err != nil {
+		return err
+	}
+	if _, _, ok := slash(prompt); ok {
+		return a.do(f, prompt)
 	}
 	images, err := readImages(f.images)
 	if err != nil {
@@ -147,6 +159,9 @@ func (a *app) begin(f *askFlags) (session.Config, error) {
 	}
 	if !f.given("network") && s.Network != nil {
 		c.Network = *s.Network
+	}
+	for _, n := range loosened(s, c) {
+		a.note("stave: %s", n)
 	}
 	return c, nil
 }

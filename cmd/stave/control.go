@@ -11,6 +11,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/session"
+	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -29,6 +30,12 @@ func (a *app) sendCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkSlash(text); err != nil {
+				return err
+			}
+			if _, _, ok := slash(text); ok {
+				return a.do(&askFlags{resume: args[0], headless: headless, mode: policy.ModeAsk, sandbox: autoLevel, maxTurns: defaultMaxTurns, given: noFlag}, text)
+			}
 			say := session.Say{Text: text, Mode: session.Queue, Headless: headless}
 			if steer {
 				say.Mode = session.Steer
@@ -45,6 +52,9 @@ func (a *app) sendCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&headless, "headless", false, "nobody will answer: calls that need permission are denied")
 	return cmd
 }
+
+// noFlag is given for a conversation that keeps what it has.
+func noFlag(string) bool { return false }
 
 func (a *app) resumeCmd() *cobra.Command {
 	var headless bool

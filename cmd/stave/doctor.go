@@ -1,15 +1,18 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"stave/internal/config"
+	"stave/internal/mcp"
 	"stave/internal/toolbox"
 	"stave/internal/toolbox/sandbox"
 )
@@ -25,14 +28,14 @@ type finding struct {
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "What works here: models, sandbox, store, settings",
+		Short: "What works here: models, sandbox, servers, store, settings",
 		Long: `Looks at what Stave needs and says what is there and what would help: keys of providers, the sandbox levels
 this machine can build (each is entered once and tried), the data directory, the settings. It changes nothing and calls no provider.`,
 		Example: "  stave doctor\n  stave doctor --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			var all []finding
-			for _, look := range []func() []finding{a.lookAtStore, a.lookAtSettings, a.lookAtModels, a.lookAtSandbox} {
+			for _, look := range []func() []finding{a.lookAtStore, a.lookAtSettings, a.lookAtModels, a.lookAtSandbox, a.lookAtServers} {
 				all = append(all, look()...)
 			}
 			return a.tellFindings(all)
@@ -157,4 +160,43 @@ func (a *app) lookAtSandbox() []finding {
 	case sandbox.Bwrap:
 	}
 	return append(list, f)
+}
+
+// lookAtServers says what is around each server that could be started.
+func (a *app) lookAtServers() []finding {
+	data, err := a.dataDir()
+	if err != nil {
+		return nil // said already
+	}
+	s, err := loadServers(data, nil)
+	if err != nil {
+		return []finding{{What: "servers", Says: err.Error(), Do: "repair the file"}}
+	}
+	dir, err := workDir("")
+	if err != nil {
+		return nil // said already
+	}
+	all, notes := projectServers(data, dir, s.own)
+	if all == nil {
+		all = map[string]mcp.Server{}
+	}
+	maps.Copy(all, s.own.Servers)
+	list := []finding{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		server := all[name]
+		f := finding{What: "server: " + name, OK: true, Says: "runs elsewhere, at " + server.URL}
+		switch {
+		case server.Disabled:
+			f.Says = "disabled"
+		case server.Command != "":
+			level, err := levelOf(server.Sandbox, machineWalls)
+			f.OK = err == nil && (level == sandbox.Off || machineWalls().Of(level).OK)
+			f.Says, f.Do = describeWalls(name, server), moreWalls
+		}
+		list = append(list, f)
+	}
+	for _, n := range notes {
+		list = append(list, finding{What: "servers", Says: n})
+	}
+	return list
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"syscall"
 
-	"stave/internal/engine"
 	"stave/internal/machine"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/world"
@@ -31,8 +31,11 @@ type follower struct {
 	// decide answers a question and reports whether it did; nil if nobody can.
 	decide func(context.Context, world.Question) (bool, error)
 
-	stopped bool // a person pressed Ctrl-C
-	unheard bool // but no turn was there to hear it yet
+	runes   <-chan seen
+	held    []seen // what happened while a person was reading a question
+	asking  bool   // a question has come up that nobody was asked yet
+	stopped bool   // a person pressed Ctrl-C
+	unheard bool   // but no turn was there to hear it yet
 	ending  ending
 }
 
@@ -43,6 +46,7 @@ type ending struct {
 	headless int // calls denied because nobody is there
 	stopped  session.Suspended
 	cut      bool // a person pressed Ctrl-C, and a turn ended of it
+	run      any  // the event that ended the last workflow
 }
 
 // seen is a rune on its way to the person.
@@ -59,7 +63,7 @@ type settled struct {
 
 // follow shows what happens in a conversation since a moment, until it rests.
 func (a *app) follow(h *host, since world.View) (ending, error) {
-	f := &follower{app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since)}
+	f := &follower{app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since), asking: len(since.Questions) > 0}
 	if a.attended {
 		f.decide = f.askPerson
 	}
@@ -83,56 +87,83 @@ func (f *follower) run() (ending, error) {
 	signal.Notify(f.app.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	runes := f.watch(ctx)
+	f.runes = f.watch(ctx)
 	for {
-		rest := f.settle(ctx)
-		view, err := f.untilRest(ctx, runes, rest)
+		view, rests, err := f.untilRest(ctx, f.settle(ctx))
 		if err != nil {
 			return f.ending, err
 		}
 		f.ending.view = view
-		if len(view.Questions) == 0 || f.decide == nil {
+		switch {
+		case len(view.Questions) > 0 && f.decide != nil:
+			answered, err := f.decide(ctx, view.Questions[0])
+			if err != nil {
+				return f.ending, err
+			}
+			if !answered {
+				f.decide = nil // nobody is there any more; what runs comes to its rest
+			}
+			f.asking = f.asking || len(view.Questions) > 1
+		case rests:
 			return f.ending, nil
-		}
-		if answered, err := f.decide(ctx, view.Questions[0]); err != nil || !answered {
-			return f.ending, err
 		}
 	}
 }
 
 // untilRest shows runes until nothing of the log runs any more and all of them
-// have been shown.
-func (f *follower) untilRest(ctx context.Context, runes <-chan seen, rest <-chan settled) (world.View, error) {
+// have been shown, or until somebody can be asked something, whatever else runs.
+func (f *follower) untilRest(ctx context.Context, rest <-chan settled) (v world.View, rests bool, err error) {
+	if err := f.release(ctx); err != nil {
+		return v, false, err
+	}
 	for {
+		if f.asking && f.decide != nil {
+			f.asking = false
+			if v, err = f.host.engine.Look(ctx, f.log); err != nil || len(v.Questions) > 0 {
+				return v, false, errors.Join(err, f.catchUp(ctx, v.Seq))
+			}
+		}
 		select {
-		case s, ok := <-runes:
+		case s, ok := <-f.runes:
 			if !ok {
-				runes = nil // sealed, and shown to its end
+				f.runes = nil // sealed, and shown to its end
 				continue
 			}
 			if err := f.take(ctx, s); err != nil {
-				return world.View{}, err
+				return v, false, err
 			}
 		case r := <-rest:
 			if r.err == nil {
-				r.err = f.catchUp(ctx, runes, r.view.Seq)
+				r.err = f.catchUp(ctx, r.view.Seq)
 			}
-			return r.view, r.err
+			return r.view, true, r.err
 		case s := <-f.app.signals:
 			if err := f.heed(ctx, s); err != nil {
-				return world.View{}, err
+				return v, false, err
 			}
 		}
 	}
 }
 
+// release shows what was held back while a person was reading.
+func (f *follower) release(ctx context.Context) error {
+	held := f.held
+	f.held = nil
+	for _, s := range held {
+		if err := f.take(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // catchUp shows what is still on its way up to a rune.
-func (f *follower) catchUp(ctx context.Context, runes <-chan seen, seq uint64) error {
-	if runes == nil {
+func (f *follower) catchUp(ctx context.Context, seq uint64) error {
+	if f.runes == nil {
 		return nil
 	}
 	for f.seq < seq {
-		s, ok := <-runes
+		s, ok := <-f.runes
 		if !ok {
 			return nil
 		}
@@ -190,8 +221,17 @@ func (f *follower) take(ctx context.Context, s seen) error {
 		if ofRoot(s.r.Path) {
 			f.ending.last = e
 		}
+	case workflow.Started:
+		f.ending.run = nil
+	case workflow.Completed, workflow.Failed, workflow.Cancelled:
+		f.ending.run = e
+	case tool.ApprovalRequested, tool.OutcomeUnknown:
+		f.asking = true
+	case workflow.DefinitionChanged:
+		f.asking = true
 	case tool.Denied:
-		if e.By == policy.HeadlessRule {
+		// A stage goes on without what it was denied.
+		if e.By == policy.HeadlessRule && !ofStage(s.r.Path) {
 			f.ending.headless++
 		}
 	case session.Suspended:
@@ -221,13 +261,21 @@ func (f *follower) interrupt(ctx context.Context) {
 	f.ending.cut = f.ending.cut || done
 }
 
-// interrupt ends every running turn of a conversation, the root agent's first so
+// interrupt ends the workflows of a conversation and every running turn, the root
+// agent's first so
 // that it does not go on with what the others leave behind, and reports whether
 // there was one.
 func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
 	v, err := h.engine.Look(ctx, log)
 	if err != nil {
 		return false, err
+	}
+	ran, err := h.cancelRuns(ctx, v, by)
+	if err != nil {
+		return ran, err
+	}
+	if v, err = h.engine.Look(ctx, log); err != nil {
+		return ran, err
 	}
 	var turns []world.Path
 	for _, m := range v.Machines {
@@ -245,7 +293,7 @@ func (h *host) interrupt(ctx context.Context, log, by string) (bool, error) {
 			return true, err
 		}
 	}
-	return len(turns) > 0, nil
+	return ran || len(turns) > 0, nil
 }
 
 func btoi(b bool) int {
@@ -253,40 +301,6 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// askPerson puts a question to the person at the terminal and reports whether it
-// is settled; left open, it can be answered later from anywhere.
-func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error) {
-	f.app.forget()
-	d := f.app.newDialog(q, f.ending.view.Dir)
-	for {
-		d.prompt()
-		select {
-		case typed := <-f.app.readLine():
-			f.app.reading = false
-			if typed.end {
-				f.app.note("")
-				return false, nil
-			}
-			choice, text := d.read(typed.line)
-			if choice == "" {
-				continue
-			}
-			_, err := f.host.engine.Answer(ctx, engine.Choice{Question: q.Log + "/" + q.ID, Choice: choice, Text: text, By: f.app.by()})
-			var late *engine.Answered
-			if errors.As(err, &late) {
-				err = nil // somebody else was faster
-			}
-			return err == nil, err
-		case s := <-f.app.signals:
-			f.app.note("")
-			if err := f.heed(ctx, s); err != nil {
-				return false, err
-			}
-			return true, nil
-		}
-	}
 }
 
 // budgetReason is why a conversation is suspended that used up a limit.
@@ -300,6 +314,9 @@ func (n ending) err(a *app) error {
 	}
 	if n.headless > 0 {
 		return fmt.Errorf("%w: %s denied because nobody is there to give permission", errPermission, count(n.headless, "call was", "calls were"))
+	}
+	if err := n.runErr(a); err != nil {
+		return err
 	}
 	if n.view.State == "suspended" && strings.HasPrefix(n.reason(), budgetReason) {
 		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` shows and raises limits, `%s` then goes on",
@@ -332,24 +349,6 @@ func (n ending) reason() string {
 		return n.stopped.Reason
 	}
 	return n.view.Why
-}
-
-// howToAnswer says what to type to settle the open questions.
-func (a *app) howToAnswer(questions []world.Question) string {
-	ways := make([]string, len(questions))
-	for i, q := range questions {
-		ways[i] = fmt.Sprintf("%s waits for an answer; `%s`", summary(q), a.answerLine(q))
-	}
-	return strings.Join(ways, "\n")
-}
-
-// answerLine is what to type to settle a question.
-func (a *app) answerLine(q world.Question) string {
-	choices := strings.Join(q.Choices, "|")
-	if _, words := q.Ask.(tool.WhatToSay); words {
-		choices += " --text TEXT"
-	}
-	return a.command("answer %s %s", q.ID, choices)
 }
 
 func count(n int, one, many string) string {

@@ -16,6 +16,7 @@ import (
 	"stave/internal/runelog"
 	"stave/internal/runelog/pebble"
 	"stave/internal/toolbox"
+	"stave/internal/toolbox/sandbox"
 )
 
 const (
@@ -56,6 +57,7 @@ func (a *app) hostedFor(work bool, f func(h *host) error) (err error) {
 	}
 	a.models.learnKeys()
 	opt := engine.Options{Now: a.now, Provider: a.models.provider, Info: a.models.info, Tokens: catalog.Tokens, Secrets: a.models.secrets}
+	opt.Definition = a.definitionNow
 	var hooks *hookSet
 	if len(c.Hooks) > 0 {
 		if hooks, err = newHooks("", c.Hooks); err != nil {
@@ -63,10 +65,10 @@ func (a *app) hostedFor(work bool, f func(h *host) error) (err error) {
 		}
 		opt.Hooks = hooks
 	}
-	commands := newRunner(dir)
+	commands := newRunner(dir, limitsOf(c.Limits))
 	if work {
 		go commands.expect()
-		go policy.Default()
+		go defaultRules()
 	}
 	h, err := openHost(dir, opt, commands, c.Memory)
 	if err != nil {
@@ -74,10 +76,36 @@ func (a *app) hostedFor(work bool, f func(h *host) error) (err error) {
 	}
 	h.hooks = hooks
 	defer func() { err = errors.Join(err, a.leave(h)) }()
+	if err := h.commands.sweep(h.openCalls); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	answerQueue(ctx, dir, a.models.queue)
 	return f(h)
+}
+
+// openCalls are the ids of all calls that have not ended, in every conversation.
+func (h *host) openCalls() (map[string]bool, error) {
+	ctx, open := context.Background(), map[string]bool{}
+	for m, err := range h.log.List(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Archived || m.WaitsFor == "" {
+			continue
+		}
+		v, err := h.engine.Look(ctx, m.Log)
+		if err != nil {
+			continue // a damaged log says so to whoever opens it
+		}
+		for _, p := range v.Machines {
+			if p.Machine == "tool" {
+				open[p.Path.Name()] = true
+			}
+		}
+	}
+	return open, nil
 }
 
 // leave ends the host in good order, unless a person has no patience for that.
@@ -100,6 +128,9 @@ func (a *app) enter(h *host, dir string) error {
 	if err := h.hooks.enter(dir); err != nil {
 		return err
 	}
+	if err := a.boundCommands(h.commands, dir); err != nil {
+		return err
+	}
 	data, err := a.dataDir()
 	if err != nil {
 		return err
@@ -111,8 +142,8 @@ func (a *app) enter(h *host, dir string) error {
 	return h.servers.enter(dir, theirs)
 }
 
-func newRunner(data string) *runner {
-	return &runner{dir: callsDir(data, os.Getenv), adopted: map[string]bool{}}
+func newRunner(data string, base sandbox.Limits) *runner {
+	return &runner{dir: callsDir(data, os.Getenv), base: base, adopted: map[string]bool{}}
 }
 
 // openHost is where the rooms are put together.

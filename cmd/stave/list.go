@@ -158,6 +158,12 @@ func (a *app) showView(v world.View) {
 	for _, w := range v.Waiting {
 		a.field("waiting", fmt.Sprintf("(%s) %s", w.Mode, line(w.Text, shownLine)))
 	}
+	for _, r := range v.Runs {
+		a.field("run", fmt.Sprintf("%s is %s: %s", r.Name, r.State, line(r.Task, shownLine)))
+		for _, s := range stagesOf(r) {
+			a.field("stage", s)
+		}
+	}
 	for _, m := range v.Machines {
 		a.field("machine", fmt.Sprintf("%s is %s since %s", shortIDs(string(m.Path)), m.State, a.when(m.SinceMs)))
 	}
@@ -168,6 +174,21 @@ func (a *app) showView(v world.View) {
 		a.field("due", fmt.Sprintf("%s at %s", j.Work, shortIDs(string(j.Path))))
 	}
 	a.field("you can", strings.Join(verbs(v.Possible), ", "))
+}
+
+// stagesOf says where the stages of a run stand: those that ended, those under
+// way, those that wait for their turn.
+func stagesOf(r world.RunView) (lines []string) {
+	for _, d := range r.Results {
+		lines = append(lines, fmt.Sprintf("%s is over: %s, %s", d.Stage, d.Status, count(d.Turns, "turn", "turns")))
+	}
+	for _, s := range r.Stages {
+		lines = append(lines, fmt.Sprintf("%s is in %s, attempt %d of %d, %d of %s", s.Stage, s.State, s.Attempt, s.Attempts, s.Turns, count(s.TurnCap, "turn", "turns")))
+	}
+	for _, name := range r.Waiting {
+		lines = append(lines, name+" waits for its turn")
+	}
+	return lines
 }
 
 func (a *app) field(name, value string) { a.printf("  %-9s %s\n", name, value) }

@@ -21,7 +21,7 @@ func main() {
 		case sandbox.Verb:
 			os.Exit(sandbox.Main(os.Args[2:]))
 		case supervisor.Verb:
-			os.Exit(supervisor.MainWith(os.Args[2:], sandbox.Confine))
+			os.Exit(supervisor.MainWith(os.Args[2:], sandbox.Confine, sandbox.Bound))
 		}
 	}
 	if os.Getenv("GOGC") == "" {

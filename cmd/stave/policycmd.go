@@ -105,7 +105,7 @@ func (a *app) policyTest(ctx context.Context, h *host, rules policy.Rules, only 
 				}
 				continue
 			}
-			a.printf("%s → %s  %s %s%s\n", c.Old.Answer, c.New.Answer, c.Call.Tool, brief(c.Call.Arguments), because(c.New.Reason))
+			a.printf("%s → %s  %s %s%s\n", c.Old.Answer, c.New.Answer, toolName(c.Call.Tool), brief(c.Call.Arguments), because(c.New.Reason))
 		}
 		if failed != nil {
 			return failed

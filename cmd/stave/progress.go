@@ -23,16 +23,20 @@ const maxPartial = 4 << 10
 // on the way on standard error.
 type progress struct {
 	*console
-	calls    map[string]string // what each open call does
-	asks     map[string]bool   // those that want words, not permission
-	partial  map[string]string // what each printed after its last newline
-	clean    cleaner           // of the answer that streams
-	streamed bool              // some of the present answer is on the screen
-	midLine  bool              // and it does not end with a newline
+	calls    map[string]string  // what each open call does
+	asks     map[string]bool    // those that want words, not permission
+	partial  map[string]string  // what each printed after its last newline
+	clean    cleaner            // of the answer that streams
+	stages   map[string]*staged // by their places
+	byAgent  map[string]*staged // by the places of their agents
+	lane     string             // the stage that speaks, where several do
+	streamed bool               // some of the present answer is on the screen
+	midLine  bool               // and it does not end with a newline
 }
 
 func newProgress(c *console, v world.View) *progress {
 	p := &progress{console: c, calls: map[string]string{}, asks: map[string]bool{}, partial: map[string]string{}}
+	p.takeUpRuns(v)
 	for _, m := range v.Machines {
 		if m.Machine == "tool" {
 			p.calls[m.Path.Name()] = cut(visible(m.Detail), briefArgs)
@@ -42,6 +46,9 @@ func newProgress(c *console, v world.View) *progress {
 }
 
 func (p *progress) show(r runelog.Rune, e any) {
+	if p.showRun(r, e) {
+		return
+	}
 	switch e := e.(type) {
 	case session.Created:
 		p.step(dim, "conversation %s", e.ConversationID)
@@ -55,7 +62,7 @@ func (p *progress) show(r runelog.Rune, e any) {
 		if ofRoot(r.Path) {
 			p.begin()
 		}
-		if e.Input.Mode != session.Queue {
+		if e.Input.Mode != session.Queue && !ofStage(r.Path) {
 			p.step(dim, "turn %d (%s)", e.Number, e.Input.Mode)
 		}
 	default:
@@ -99,7 +106,7 @@ func (p *progress) showTurn(r runelog.Rune, e any) {
 func (p *progress) showTool(r runelog.Rune, e any) {
 	switch e := e.(type) {
 	case tool.Call:
-		p.calls[e.CallID] = e.Tool + " " + brief(e.Arguments)
+		p.calls[e.CallID] = toolName(e.Tool) + " " + brief(e.Arguments)
 		p.asks[e.CallID] = e.Safety == tool.Question
 		p.step("", "→ %s", p.calls[e.CallID])
 	case tool.ApprovalRequested:
@@ -180,7 +187,7 @@ func (p *progress) step(color, format string, args ...any) {
 	if color != "" {
 		text = p.paint(color, text)
 	}
-	p.note("%s", text)
+	p.note("%s%s", p.lane, text)
 }
 
 // begin gets ready for a new answer of the model.

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"stave/internal/machine/tool"
+	"stave/internal/machine/workflow"
 	"stave/internal/world"
 )
 
@@ -20,19 +22,29 @@ func asked(q world.Question) (call tool.Call, why string) {
 	switch ask := q.Ask.(type) {
 	case tool.MayRun:
 		return ask.Call, ask.Reason
+	case tool.GrantStageTool:
+		return ask.Call, ask.Reason
 	case tool.WhatHappened:
 		return ask.Call, ask.Known
 	case tool.WhatToSay:
 		return ask.Call, "the agent wants to know"
+	case workflow.MayGoOn:
+		return tool.Call{}, "the definition of workflow " + ask.Name + " was changed after this run began"
 	}
 	return tool.Call{}, ""
 }
 
 // summary is a question in a few words.
 func summary(q world.Question) string {
+	if ask, ok := q.Ask.(workflow.MayGoOn); ok {
+		return "the workflow " + ask.Name
+	}
 	call, _ := asked(q)
-	return call.Tool + " " + brief(call.Arguments)
+	return toolName(call.Tool) + " " + brief(call.Arguments)
 }
+
+// toolName is the name of a tool as a model wrote it: on one line, nothing hidden.
+func toolName(name string) string { return cut(visible(name), briefArgs) }
 
 // brief shows arguments in a line of progress.
 func brief(args json.RawMessage) string { return cut(visible(string(args)), briefArgs) }
@@ -59,6 +71,11 @@ var (
 		{letter: "n", choice: "not_happened", meaning: "it did not happen"},
 		{letter: "r", choice: "retry", meaning: "run it again"},
 	}
+	grantKeys   = append(slices.Clone(mayRunKeys), key{letter: "d", choice: "defer", meaning: "not now"})
+	mayGoOnKeys = []key{
+		{letter: "g", choice: "go_on", meaning: "go on by the definition it began with"},
+		{letter: "c", choice: "cancel", meaning: "cancel the run", takesText: true},
+	}
 	whatToSayKeys = []key{
 		{letter: "r", choice: "reply", meaning: "reply, with your words behind it", takesText: true},
 		{letter: "n", choice: "deny", meaning: "no answer", takesText: true},
@@ -68,6 +85,10 @@ var (
 func (a *app) newDialog(q world.Question, dir string) *dialog {
 	d := &dialog{app: a, q: q, dir: dir, keys: mayRunKeys}
 	switch q.Ask.(type) {
+	case tool.GrantStageTool:
+		d.keys = grantKeys
+	case workflow.MayGoOn:
+		d.keys = mayGoOnKeys
 	case tool.WhatHappened:
 		d.keys = whatHappenedKeys
 	case tool.WhatToSay:
@@ -78,24 +99,37 @@ func (a *app) newDialog(q world.Question, dir string) *dialog {
 }
 
 func (d *dialog) describe() {
-	call, why := asked(d.q)
+	call, _ := asked(d.q)
 	c := &d.app.console
+	c.note("\n%s", c.paint(bold, headline(d.q)))
+	if _, ok := d.q.Ask.(workflow.MayGoOn); ok {
+		return
+	}
+	d.app.showPreview(d.app.preview(call, d.dir), "? shows all")
+}
+
+// headline says what is asked and why. It is ours: no word of a model is in it.
+func headline(q world.Question) string {
+	call, why := asked(q)
 	title := call.Tool + " asks to run: " + why
-	switch d.q.Ask.(type) {
+	switch ask := q.Ask.(type) {
+	case tool.GrantStageTool:
+		title = fmt.Sprintf("Stage %s, attempt %d, asks for a grant: %s; it would be for this one call", ask.Stage, ask.Attempt, why)
+	case workflow.MayGoOn:
+		title = fmt.Sprintf("The definition of workflow %s was changed after this run began. May the run go on by the one it began with?", ask.Name)
 	case tool.WhatHappened:
 		title = "What became of " + call.Tool + "? " + why
 	case tool.WhatToSay:
 		title = call.Tool + ": " + why
 	}
-	c.note("\n%s", c.paint(bold, "? "+line(title, shortArgs)))
-	d.arguments(call, shortArgs)
-	c.note("  cwd    %s", visible(d.dir))
-	c.note("  digest %s", cut(call.Digest, digestShown+1))
+	return "? " + line(title, shortArgs)
 }
 
-func (d *dialog) arguments(call tool.Call, limit int) {
-	args := visible(string(call.Arguments))
-	d.app.note("  args   %s", cut(args, limit))
+// showPreview shows it on standard error.
+func (a *app) showPreview(p preview, hint string) {
+	for _, l := range p.lines(&a.console, hint) {
+		a.note("%s", l)
+	}
 }
 
 func (d *dialog) prompt() {
@@ -103,7 +137,9 @@ func (d *dialog) prompt() {
 	for _, k := range d.keys {
 		choices = append(choices, k.letter+" = "+k.meaning)
 	}
-	choices = append(choices, "? = whole arguments")
+	if _, ok := d.q.Ask.(workflow.MayGoOn); !ok {
+		choices = append(choices, "? = whole arguments")
+	}
 	fmt.Fprintf(d.app.err, "  %s > ", strings.Join(choices, ", "))
 }
 
@@ -112,7 +148,8 @@ func (d *dialog) read(typed string) (choice, text string) {
 	letter, rest, _ := strings.Cut(typed, " ")
 	if letter == "?" {
 		call, _ := asked(d.q)
-		d.arguments(call, len(call.Arguments)*len(`\u0000`)+1)
+		d.app.showPreview(d.app.preview(call, d.dir), "")
+		d.app.note("  args    %s", visible(string(call.Arguments)))
 		return "", ""
 	}
 	for _, k := range d.keys {

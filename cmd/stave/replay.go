@@ -64,7 +64,7 @@ func (a *app) replay(ctx context.Context, h *host, log string) error {
 			err = a.printJSON(stepFor(w, r, e))
 		} else {
 			if place := r.Path; place != before {
-				a.printf("%s\n", visible(place))
+				a.printf("%s\n", shortIDs(place))
 				before = place
 			}
 			a.printf("%5d  %-36s %s\n", r.Seq, or(r.From, "·")+" → "+r.To, story(e))
@@ -95,17 +95,12 @@ func stepFor(w *world.World, r runelog.Rune, e machine.Event) stepJSON {
 
 // story tells an event in a sentence.
 func story(e machine.Event) string {
-	if s := storyOfSession(e); s != "" {
-		return s
-	}
-	if s := storyOfTurn(e); s != "" {
-		return s
-	}
-	if s := storyOfTool(e); s != "" {
-		return s
-	}
-	if s := storyOfAgent(e); s != "" {
-		return s
+	for _, tell := range []func(machine.Event) string{
+		storyOfSession, storyOfStay, storyOfTurn, storyOfTool, storyOfAgent, storyOfRun, storyOfStage,
+	} {
+		if s := tell(e); s != "" {
+			return s
+		}
 	}
 	return strings.ReplaceAll(machine.Kind(e), "_", " ")
 }
@@ -130,6 +125,36 @@ func storyOfSession(e machine.Event) string {
 		return "closing: " + line(e.Reason, shownLine)
 	case session.Closed:
 		return "closed; the log is sealed"
+	}
+	return ""
+}
+
+// storyOfStay tells what happens to a conversation besides messages and turns.
+func storyOfStay(e machine.Event) string {
+	switch e := e.(type) {
+	case session.Activated:
+		return "its first agent is ready"
+	case session.AgentJoined:
+		return "an agent joined: " + shortIDs(e.AgentID)
+	case session.AgentLost:
+		return "an agent is gone: " + shortIDs(e.AgentID)
+	case session.RunBegan:
+		return "a workflow runs in it: " + e.Name
+	case session.RunEnded:
+		return fmt.Sprintf("the workflow %s is over: %s", e.Name, e.Outcome)
+	case session.Resumed, session.Unsuspended:
+		return "goes on"
+	case session.ModelSwitched:
+		return "the model is now " + line(e.Model, shownTitle)
+	case session.Tainted:
+		return "content came in from " + line(e.Source, shownLine)
+	case session.Checkpointed:
+		if e.Missed != "" {
+			return "how the files were could not be kept: " + line(e.Missed, shownLine)
+		}
+		return "how the files were is kept: " + count(e.Files, "file", "files")
+	case session.Rewound:
+		return fmt.Sprintf("back to rune %d", e.Seq)
 	}
 	return ""
 }
@@ -165,7 +190,7 @@ func storyOfTurn(e machine.Event) string {
 func storyOfTool(e machine.Event) string {
 	switch e := e.(type) {
 	case tool.Call:
-		return e.Tool + " " + brief(e.Arguments)
+		return toolName(e.Tool) + " " + brief(e.Arguments)
 	case tool.ApprovalRequested:
 		return "asks for permission: " + line(e.Reason, shownLine)
 	case tool.Approved:
@@ -194,6 +219,10 @@ func storyOfAgent(e machine.Event) string {
 	switch e := e.(type) {
 	case agent.Spawning:
 		return "an agent is made ready: " + e.Role
+	case agent.Told:
+		return "is told: " + line(e.Text, shownLine)
+	case agent.Ready:
+		return "is ready"
 	case agent.Failed:
 		return "it never became ready: " + line(e.Error, shownLine)
 	case agent.TurnAssigned:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -66,7 +67,10 @@ type runner struct {
 	asked  sync.Once
 	report sandbox.Report // what can be built here, once asked
 
+	base sandbox.Limits // what the supervisor may use up, and so all it starts
+
 	mu     sync.Mutex
+	limits sandbox.Limits // where a project wants less
 	client *supervisor.Client
 	done   []string // commands whose results are durable: to be forgotten
 	// adopted are the commands that a process before us had started.
@@ -123,9 +127,9 @@ func (r *runner) spec(c toolbox.Command, l sandbox.Launch) supervisor.Spec {
 // confine puts a command behind the walls its conversation asks for.
 func (r *runner) confine(ctx context.Context, c toolbox.Command) (sandbox.Launch, error) {
 	s, _ := ctx.Value(commandKey{}).(commandSettings)
-	level, err := r.levelOf(s.level)
+	level, err := levelOf(s.level, r.walls)
 	if err != nil {
-		return sandbox.Launch{}, err
+		return sandbox.Launch{}, fmt.Errorf("no command runs: %w", err)
 	}
 	var report sandbox.Report
 	if level != sandbox.Off {
@@ -133,7 +137,7 @@ func (r *runner) confine(ctx context.Context, c toolbox.Command) (sandbox.Launch
 	}
 	p := sandbox.Profile{
 		Level: level, Workspace: c.Dir, Protected: sandbox.DefaultProtected(), AcceptUnprotected: level == sandbox.Landlock,
-		Network: s.network, Env: c.Env,
+		Network: s.network, Env: c.Env, Limits: r.limitsNow().Beyond(r.base), // the rest is handed on by the supervisor
 	}
 	if level == sandbox.Landlock { // which has no /tmp of its own
 		p.TempDir = filepath.Join(os.TempDir(), filepath.Base(r.dir)+fmt.Sprintf("-tmp-%d", os.Getuid()))
@@ -142,20 +146,28 @@ func (r *runner) confine(ctx context.Context, c toolbox.Command) (sandbox.Launch
 		}
 		p.Env = append(slices.Clone(p.Env), "TMPDIR="+p.TempDir)
 	}
-	return report.Command(p, c.Argv, c.Dir)
+	launch, err := report.Command(p, c.Argv, c.Dir)
+	if err != nil {
+		return launch, err
+	}
+	limited, err := launch.Limited()
+	if err != nil {
+		launch.Release()
+	}
+	return limited, err
 }
 
-// levelOf reads a level; auto is the strongest that can be built, and where none
-// can, a person has to say that they want none.
-func (r *runner) levelOf(name string) (sandbox.Level, error) {
-	if name != "" && name != autoLevel {
-		return sandbox.ParseLevel(name)
-	}
-	report := r.walls()
-	if best := report.Best(); best != sandbox.Off {
-		return best, nil
-	}
-	return "", fmt.Errorf("no sandbox can be built here, so no command runs: %w", errors.Join(report.Of(sandbox.Bwrap).Err(), report.Of(sandbox.Landlock).Err()))
+// bound sets what commands to come may use up, where it is not the usual.
+func (r *runner) bound(l sandbox.Limits) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limits = l
+}
+
+func (r *runner) limitsNow() sandbox.Limits {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limits.Over(r.base)
 }
 
 // wallsName is where a runner keeps what it found out about sandboxes.
@@ -173,7 +185,7 @@ func (r *runner) supervisor() (*supervisor.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client == nil {
-		client, err := supervisor.New(r.dir, supervisor.Options{Linger: linger})
+		client, err := supervisor.New(r.dir, supervisor.Options{Linger: linger, Limits: r.base.Text()})
 		if err != nil {
 			return nil, err
 		}
@@ -287,6 +299,34 @@ func (r *runner) abandoned(c tool.Call, attempt int) {
 	if _, err := client.Attach(ctx, id, 0, nil); err == nil {
 		_ = client.Collect(id)
 	}
+}
+
+// sweep ends the commands whose call has ended: their process died right behind
+// the word that ended it. What is left of others is forgotten. open are the calls
+// that have not ended; it is asked only if there is something to sweep.
+func (r *runner) sweep(open func() (map[string]bool, error)) error {
+	left, err := supervisor.List(r.dir)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	calls, err := open()
+	if err != nil {
+		return err
+	}
+	for _, k := range left {
+		call := k.ID[:max(0, strings.LastIndexByte(k.ID, '.'))]
+		if calls[call] {
+			continue
+		}
+		client, _, err := supervisor.Find(r.dir, k.ID)
+		if err != nil || client == nil {
+			_ = supervisor.Forget(r.dir, k.ID) // nothing of it runs, or nobody can end it
+			continue
+		}
+		_ = client.Cancel(k.ID) // its supervisor sees to the rest
+		client.Close(false)
+	}
+	return nil
 }
 
 // abandonPatience is how long we wait for a command that nobody wants any more.

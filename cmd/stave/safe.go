@@ -122,12 +122,19 @@ func hidden(r rune) bool {
 
 // visible shows the characters that safe drops, as JSON writes them. It is for
 // what a person is asked to approve: nothing in there may be left out.
-func visible(s string) string {
+func visible(s string) string { return reveal(s, hidden) }
+
+// visibleText is visible for a line of a file or a command, where a tab is a tab.
+func visibleText(s string) string {
+	return reveal(s, func(r rune) bool { return r != '\t' && hidden(r) })
+}
+
+func reveal(s string, hides func(rune) bool) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	for _, r := range s {
 		switch {
-		case !hidden(r):
+		case !hides(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			const high, low, half = 0xd800, 0xdc00, 0x10000

@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("STAVE_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
+			e.Setenv("XDG_RUNTIME_DIR", e.WorkDir)   // what a test leaves goes with it
 			e.Setenv("OLLAMA_BASE_URL", nobodyThere) // whatever runs on this machine
 			return os.MkdirAll(filepath.Join(e.WorkDir, "tmp"), 0o700)
 		},

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -33,6 +37,9 @@ func weather(about string) *mcp.Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "forecast", Description: about}, func(_ context.Context, _ *mcp.CallToolRequest, a args) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "rain in " + a.City}}}, nil, nil
 	})
+	mcp.AddTool(s, &mcp.Tool{Name: "reach", Description: "tries what it should not"}, func(_ context.Context, _ *mcp.CallToolRequest, a reachArgs) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: reach(a)}}}, nil, nil
+	})
 	s.AddPrompt(&mcp.Prompt{Name: "plan", Description: "a day out", Arguments: []*mcp.PromptArgument{
 		{Name: "city", Required: true}, {Name: "day", Description: "which one"},
 	}}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
@@ -48,4 +55,36 @@ func weather(about string) *mcp.Server {
 		})
 	}
 	return s
+}
+
+// reachArgs are what a server tries to get at.
+type reachArgs struct {
+	Read  string   `json:"read"`
+	Write []string `json:"write"`
+	Dial  string   `json:"dial"` // a URL
+}
+
+// reach tries everything and says what came of it.
+func reach(a reachArgs) string {
+	text, err := os.ReadFile(a.Read)
+	said := fmt.Sprintf("read %q", text)
+	if err != nil {
+		said = "read refused"
+	}
+	for _, name := range a.Write {
+		// Only a file that is there shows it: a private /tmp can be written to.
+		if err := os.WriteFile(name, []byte("written"), 0o600); err != nil {
+			said += ", write refused"
+		} else {
+			said += ", write accepted"
+		}
+	}
+	said += ", dial refused"
+	if u, err := url.Parse(a.Dial); err == nil {
+		if c, err := net.Dial("tcp", u.Host); err == nil {
+			c.Close()
+			said = strings.TrimSuffix(said, "refused") + "answered"
+		}
+	}
+	return said
 }

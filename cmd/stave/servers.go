@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"stave/internal/mcp"
 	"stave/internal/secret"
 	"stave/internal/toolbox"
+	"stave/internal/toolbox/sandbox"
 )
 
 // mcpPatience is how long people wait for servers to say what they have.
@@ -59,11 +62,11 @@ func (s *servers) learn(c mcp.Config) {
 }
 
 // enter takes in the servers of the project in a directory instead of those of
-// the one before.
+// the one before. The walls of all are built around that directory.
 func (s *servers) enter(dir string, theirs map[string]mcp.Server) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(theirs) == 0 && len(s.theirs) == 0 || dir == s.dir && reflect.DeepEqual(theirs, s.theirs) {
+	if dir == s.dir && (len(theirs) == 0 && len(s.theirs) == 0 || reflect.DeepEqual(theirs, s.theirs)) {
 		return nil
 	}
 	s.dir, s.theirs = dir, theirs
@@ -90,10 +93,75 @@ func (s *servers) start(ctx context.Context) *mcp.Hub {
 			Pins:   scopedPins{mcp.NewFilePins(filepath.Join(s.data, pinsName)), kept},
 			Tokens: scopedTokens{mcp.NewFileTokens(filepath.Join(s.data, tokensName)), kept},
 			Lookup: os.LookupEnv, OpenURL: s.openURL,
+			Wrap: serverWalls{data: s.data, dir: s.dir, kept: kept}.wrap, Walls: describeWalls,
 		})
 		_ = s.hub.Ready(ctx) // what is not ready says so in its state
 	}
 	return s.hub
+}
+
+// serverWalls builds walls around the programs of servers.
+type serverWalls struct {
+	data string
+	dir  string // at work; empty for none
+	kept keptFor
+}
+
+// homesName is where servers have homes of their own. What they fetch, as npx and
+// uvx do, stays there from one start to the next, and no server sees another's.
+const homesName = "mcp-homes"
+
+// wrap implements mcp.Options.
+func (w serverWalls) wrap(name string, s mcp.Server, c mcp.Command) (mcp.Command, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return c, err
+	}
+	own := filepath.Join(w.data, homesName, w.kept.file(name))
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return c, fmt.Errorf("making its home: %w", err)
+	}
+	if own, err = filepath.EvalSymlinks(own); err != nil {
+		return c, err
+	}
+	g := guest{
+		level: s.Sandbox, workspace: w.dir, readOnly: s.ReadOnly, network: s.Online(),
+		read:  append(programPaths(c.Programs, home, w.data), fromHome(s.Read, home)...),
+		write: fromHome(s.Write, home), home: own,
+		argv: c.Argv, dir: cmp.Or(c.Dir, w.dir, own), env: c.Env,
+	}
+	if w.dir == "" || c.Dir != w.dir && !strings.HasPrefix(c.Dir, w.dir+"/") {
+		g.read = append(g.read, g.dir) // a project's is never elsewhere
+	}
+	launch, err := g.launch(machineWalls)
+	if err != nil {
+		return c, fmt.Errorf(`%w (only "sandbox": "off" in your own %s does without)`, err, mcpName)
+	}
+	c.Argv, c.Dir, c.Env, c.Release = launch.Argv, launch.Dir, launch.Env, launch.Release
+	c.Files, err = launch.OpenFiles()
+	return c, err
+}
+
+// describeWalls says what is around a server's program.
+func describeWalls(_ string, s mcp.Server) string {
+	level, err := levelOf(s.Sandbox, machineWalls)
+	if err == nil && level != sandbox.Off {
+		err = machineWalls().Of(level).Err()
+	}
+	switch {
+	case err != nil:
+		return "it does not start: " + err.Error()
+	case level == sandbox.Off:
+		return "off: it can do what you can"
+	}
+	says := string(level) + ", network"
+	if !s.Online() {
+		says = string(level) + ", no network"
+	}
+	if s.ReadOnly {
+		says += ", workspace read-only"
+	}
+	return says
 }
 
 // none reports whether there is no server at all.

@@ -84,6 +84,9 @@ func (a *app) showServers(h *mcp.Hub) error {
 			continue
 		}
 		a.printf("%s  %s%s\n", s.Name, s.Status, because(s.Why))
+		if s.Walls != "" {
+			a.printf("  walls: %s\n", visible(s.Walls))
+		}
 		if s.Review != nil {
 			a.printf("  would run: %s\n", visible(string(s.Review.After)))
 		}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"stave/internal/mcp"
+	"stave/internal/toolbox/sandbox"
 )
 
 // serverFiles are where a project names servers, the first of a name counts.
@@ -56,6 +60,10 @@ func admit(name string, s mcp.Server, own mcp.Config, theirs map[string]mcp.Serv
 		return s, "the project has one of that name already"
 	case s.ReadOnly || len(s.Traits) > 0 || s.InsecureHTTP:
 		return s, "a project cannot set read_only, traits or insecure_http; put the server into your own " + mcpName
+	case len(s.Read) > 0 || len(s.Write) > 0 || s.Sandbox != "" && s.Sandbox != autoLevel && s.Sandbox != string(sandbox.Bwrap):
+		return s, "a project cannot set read, write or a weaker sandbox; put the server into your own " + mcpName
+	case s.Cwd != "" && s.Cwd != dir && !strings.HasPrefix(filepath.Clean(s.Cwd), dir+"/"):
+		return s, "its cwd is not in the project"
 	}
 	if s.Command != "" && s.Cwd == "" {
 		s.Cwd = dir // what its words mean
@@ -73,6 +81,15 @@ type keptFor struct {
 func (k keptFor) name(server string) string {
 	if _, ok := k.theirs[server]; ok {
 		return server + "@" + k.dir
+	}
+	return server
+}
+
+// file is the name as one of a file.
+func (k keptFor) file(server string) string {
+	if name := k.name(server); name != server {
+		sum := sha256.Sum256([]byte(name))
+		return server + "@" + hex.EncodeToString(sum[:8])
 	}
 	return server
 }

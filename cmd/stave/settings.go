@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"stave/internal/config"
@@ -79,6 +80,9 @@ func readIfThere(file string) ([]byte, error) {
 	return b, err
 }
 
+// defaultRules are read once: nobody changes them.
+var defaultRules = sync.OnceValues(policy.Default)
+
 // settingsFor puts together what holds in a directory: the person's settings,
 // and what the project there makes stricter, if it is trusted.
 func (a *app) settingsFor(dir string) (settings, error) {
@@ -90,7 +94,7 @@ func (a *app) settingsFor(dir string) (settings, error) {
 	if s.Config, err = a.userConfig(); err != nil {
 		return s, err
 	}
-	if s.rules, err = policy.Default(); err != nil {
+	if s.rules, err = defaultRules(); err != nil {
 		return s, err
 	}
 	own, err := loadRules(filepath.Join(data, rulesName))

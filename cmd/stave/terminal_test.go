@@ -145,59 +145,6 @@ func (s *terminal) ends(want int) {
 	}
 }
 
-const writeScript = `
-replies:
-  - when: denied
-    text: As you wish.
-  - text: I write.
-    calls: [{tool: Bash, args: {command: "echo hi > made.txt; echo \u202eevil"}}]
-  - text: Written.
-`
-
-// TestApprove shows that nothing but an explicit letter lets a call run, and that
-// a person can see all of what would run.
-func TestApprove(t *testing.T) {
-	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
-	s.expect("I write.")
-	s.expect("? Bash asks to run: ")
-	s.expect(`{"command":"echo hi > made.txt; echo \u202eevil"}`)
-	s.expect(s.dir)
-	s.expect("digest ")
-	for _, typed := range []string{"\n", "yes\n", "Y es\n", "approve\n"} {
-		s.expect("y = yes, n = no, ? = whole arguments > ")
-		s.types(typed)
-	}
-	s.expect("y = yes")
-	s.types("?\n")
-	s.expect(`echo hi > made.txt; echo \u202eevil`)
-	s.expect("y = yes")
-	if _, err := os.Stat(filepath.Join(s.dir, "made.txt")); err == nil {
-		t.Fatal("the call ran before it was allowed")
-	}
-	s.types("y\n")
-	s.expect("✓ Bash: ")
-	s.expect("Written.")
-	s.ends(0)
-	if _, err := os.Stat(filepath.Join(s.dir, "made.txt")); err != nil {
-		t.Error(err)
-	}
-	if strings.ContainsAny(s.seen(), "\u202e\x1b") {
-		t.Errorf("something on the screen is not harmless: %q", s.seen())
-	}
-}
-
-// TestDeny shows that a refusal can carry a reason, which the model is told.
-func TestDeny(t *testing.T) {
-	t.Parallel()
-	s := atTerminal(t, writeScript, "ask", "--model", "script:script.yaml", "--sandbox", "off", "write it")
-	s.expect("n = no")
-	s.types("n not on a Friday\n")
-	s.expect("✗ Bash denied: not on a Friday")
-	s.expect("As you wish.")
-	s.ends(0)
-}
-
 // TestTypedAhead shows that what was typed before a question does not answer it.
 func TestTypedAhead(t *testing.T) {
 	t.Parallel()

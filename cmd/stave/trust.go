@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"stave/internal/config"
+	"stave/internal/machine/session"
 )
 
 func (a *app) trustCmd() *cobra.Command {
@@ -14,7 +16,7 @@ func (a *app) trustCmd() *cobra.Command {
 		Use:   "trust [DIR]",
 		Short: "Let a project's own settings, rules and instructions count",
 		Long: `Nothing of a project is read before you trust it. This shows what the project says to agents
-(` + "`.stave/config.yaml`, `.stave/rules.yaml`, `.stave/mcp.json`, `.mcp.json`, `AGENTS.md`" + `) and, with --yes, trusts exactly that:
+(` + "`.stave/config.yaml`, `.stave/rules.yaml`, `.stave/workflows`, `.stave/mcp.json`, `.mcp.json`, `AGENTS.md`" + `) and, with --yes, trusts exactly that:
 when one of the files changes, it has to be trusted again. Settings of a project can only make things stricter.`,
 		Example: "  stave trust\n  stave trust --yes\n  stave trust --forget ~/old",
 		Args:    atMost(1),
@@ -33,6 +35,22 @@ when one of the files changes, it has to be trusted again. Settings of a project
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it as it is now")
 	cmd.Flags().BoolVar(&forget, "forget", false, "trust it no longer")
 	return cmd
+}
+
+// loosened says what a person let a conversation do, by a flag, that the trusted
+// project asked not to. The person's word counts; that it does is told.
+func loosened(s settings, c session.Config) []string {
+	name := ".stave/config.yaml"
+	theirs, err := config.Load(name, s.project.Files[name])
+	if err != nil {
+		return nil // it has been read before, and refused
+	}
+	inForce := config.Config{Mode: c.Mode, Sandbox: c.Sandbox, Network: &c.Network, Budget: config.Budget{Amount: c.Budget}}
+	var notes []string
+	for _, wish := range inForce.Loosened(theirs) {
+		notes = append(notes, fmt.Sprintf("this project asks for %s; what you say on the command line is looser, and it counts for this conversation", wish))
+	}
+	return notes
 }
 
 // trustJSON is a project's standing as programs read it.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"stave/internal/config"
 	"stave/internal/machine/session"
 	"stave/internal/toolbox/sandbox"
 )
@@ -36,5 +37,12 @@ func TestWallsNote(t *testing.T) {
 		if c.noted && !(strings.Contains(note, ".git") && strings.Contains(note, "bubblewrap")) {
 			t.Errorf("the note says %q", note)
 		}
+	}
+}
+
+// TestUsualLimits shows that what the settings call usual is what the sandbox does.
+func TestUsualLimits(t *testing.T) {
+	if got := limitsOf(config.Limits{}); got != sandbox.DefaultLimits() {
+		t.Errorf("%+v, want %+v", got, sandbox.DefaultLimits())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stave/internal/machine/tool"
+	"stave/internal/machine/workflow"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -17,8 +18,9 @@ type reason struct {
 	Log      string  `json:"log"`
 	State    string  `json:"state"`
 	WaitsFor string  `json:"waits_for"` // person, work, nobody
-	Waits    string  `json:"waits"`     // what it waits for
-	MovedBy  string  `json:"moved_by"`  // who can move it on, and how
+	Run      string  `json:"run,omitzero"`
+	Waits    string  `json:"waits"`    // what it waits for
+	MovedBy  string  `json:"moved_by"` // who can move it on, and how
 	Since    string  `json:"since"`
 	Cost     string  `json:"cost"`
 	CostUSD  float64 `json:"cost_usd"`
@@ -51,6 +53,9 @@ func (a *app) whyCmd() *cobra.Command {
 func (a *app) tellReason(w reason, m runelog.Meta) {
 	since := m.UpdatedMs
 	a.printf("%s (%s) is %s.\n", w.Log, line(m.Title, shownTitle), w.State)
+	if w.Run != "" {
+		a.printf("%s\n", w.Run)
+	}
 	a.printf("%s\n%s\n", w.Waits, w.MovedBy)
 	a.printf("It has been so since %s.\n", a.when(since))
 	a.printf("So far: %s.\n", w.Cost)
@@ -72,6 +77,7 @@ func (a *app) reasonOf(ctx context.Context, h *host, m runelog.Meta) (reason, er
 	}
 	usd, words := a.cost(v)
 	w.Cost, w.CostUSD, w.Priced = spent(v)+", "+words, usd, a.models.priced(v.Model)
+	w.Run = runsOf(v)
 	switch {
 	case len(v.Questions) > 0:
 		w.WaitsFor = "person"
@@ -85,11 +91,26 @@ func (a *app) reasonOf(ctx context.Context, h *host, m runelog.Meta) (reason, er
 	return w, nil
 }
 
+// runsOf says in a sentence how far the workflows of a conversation are.
+func runsOf(v world.View) string {
+	var runs []string
+	for _, r := range v.Runs {
+		runs = append(runs, fmt.Sprintf("The workflow %s is %s: %s.", r.Name, r.State, strings.Join(stagesOf(r), "; ")))
+	}
+	return strings.Join(runs, "\n")
+}
+
 func (a *app) waitsForPerson(w *reason, q world.Question, n int) {
 	call, why := asked(q)
 	w.Waits = fmt.Sprintf("It waits for a person: may %s run with %s? (%s)", call.Tool, cut(visible(string(call.Arguments)), shortArgs), line(why, shownLine))
 	w.Next = "Approved, the call runs and its result goes back to the model; denied, the model is told so. Either way the turn goes on."
-	switch q.Ask.(type) {
+	switch ask := q.Ask.(type) {
+	case tool.GrantStageTool:
+		w.Waits = fmt.Sprintf("It waits for a person: may stage %s make this one call of %s with %s? (%s)", ask.Stage, call.Tool, cut(visible(string(call.Arguments)), shortArgs), line(why, shownLine))
+		w.Next = "Granted, the call runs once; denied or deferred, the model is told so. Either way the stage goes on."
+	case workflow.MayGoOn:
+		w.Waits = fmt.Sprintf("It waits for a person: the definition of workflow %s was changed after this run began.", ask.Name)
+		w.Next = "The run goes on by the definition it began with, or it is cancelled. Until then no new stage begins."
 	case tool.WhatToSay:
 		w.Waits = fmt.Sprintf("It waits for a person: %s asks %s", call.Tool, cut(visible(string(call.Arguments)), shortArgs))
 		w.Next = "What you say becomes the call's result; then the turn goes on."
@@ -106,7 +127,7 @@ func (a *app) waitsForPerson(w *reason, q world.Question, n int) {
 func (a *app) waitsForWork(w *reason, v world.View) {
 	var due []string
 	for _, j := range v.Jobs {
-		due = append(due, strings.ReplaceAll(j.Work, "_", " ")+" at "+string(j.Path))
+		due = append(due, strings.ReplaceAll(j.Work, "_", " ")+" at "+shortIDs(string(j.Path)))
 	}
 	w.Waits = fmt.Sprintf("It was cut off: its process ended while this was due: %s.", strings.Join(due, ", "))
 	w.MovedBy = fmt.Sprintf("You can let it go on: `%s`.", a.command("resume %s", v.Log))
@@ -127,6 +148,9 @@ func (a *app) rests(w *reason, v world.View) {
 		w.Waits = fmt.Sprintf("It waits for nobody: it was suspended (%s).%s", line(or(v.Why, "no reason given"), shownLine), waiting)
 		w.MovedBy = fmt.Sprintf("Once the cause is gone you can let it go on: `%s`.", a.command("resume %s", v.Log))
 		w.Next = "Its agent is made ready again and the waiting messages get their turns."
+		if len(v.Runs) > 0 {
+			w.Next = "Its workflow goes on where it was."
+		}
 	case "closed", "archived":
 		w.Waits = "It waits for nobody: its log is sealed."
 		w.MovedBy = fmt.Sprintf("You can archive it (`%s`) or begin a new one from it (`%s`).", a.command("archive %s", v.Log), a.command("fork %s", v.Log))

@@ -27,7 +27,7 @@ func (v *victim) aim() aim {
 		return never
 	}
 	a := aim{after: v.soon()}
-	if v.rng.IntN(3) == 0 {
+	if v.rng.IntN(3) == 0 && (v.plan == nil || !v.plan.holds) {
 		a.all = v.files
 	}
 	if v.hounded && v.log != "" {
@@ -40,7 +40,7 @@ func (v *victim) aim() aim {
 	case 1:
 		a.heads, a.after = filepath.Join(v.data, "heads"), 0
 	case 2, 3:
-		a.kind, a.runes = watched[v.rng.IntN(len(watched))], 1
+		a.kind, a.runes = v.watched[v.rng.IntN(len(v.watched))], 1
 	case 4:
 		a.after = time.Duration(v.rng.Int64N(int64(wholeReach)))
 	case 5:

@@ -140,7 +140,7 @@ func (v *victim) judgeAnswer() error {
 		return err
 	}
 	v.count(rec)
-	errs := []error{endedOnce(rec), doneOnce(rec, v.files, v.runs), decidedOnce(rec), v.tooLate(rec)}
+	errs := []error{endedOnce(rec), doneOnce(rec, v.files, cuts(v.runs)), decidedOnce(rec), v.tooLate(rec)}
 	for _, r := range v.runs {
 		errs = append(errs, keptWhatWasShown(rec, r))
 	}

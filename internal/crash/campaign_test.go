@@ -41,10 +41,10 @@ type campaign struct {
 
 // tally is what a campaign counts.
 type tally struct {
-	conversations, loops int
-	unknown, happened    int // effects with an unknown result, and those of them that took place
-	phases               map[string]int
-	recoveries           []time.Duration
+	conversations, runs, loops int
+	unknown, happened          int // effects with an unknown result, and those of them that took place
+	phases                     map[string]int
+	recoveries                 []time.Duration
 }
 
 func newCampaign(t *testing.T, script string, target int) *campaign {
@@ -126,6 +126,9 @@ func (v *victim) count(rec *record) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.tally.conversations++
+	if v.plan != nil {
+		v.tally.runs++
+	}
 	if rec.looped() {
 		v.tally.loops++
 	}

@@ -3,6 +3,7 @@ package crash
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,18 +24,22 @@ const (
 	suspending = "suspended"
 	asking     = "waiting for a person"
 	leaving    = "at rest, leaving"
+	conducting = "between the turns of a run"
+	unnamed    = "behind " // a rune that nobody thought of
 )
 
 // phaseOf says what a process does after its log's last rune.
 var phaseOf = map[string]string{
-	"session.created": preparing, "agent.spawning": preparing, "agent.ready": preparing, "session.activated": preparing,
+	"session.created": preparing, "agent.spawning": preparing, "agent.told": preparing, "agent.ready": preparing, "session.activated": preparing,
 	"session.message_received": preparing, // the last of the batch a conversation begins with
 	"turn.started":             streaming, "turn.assistant_delta": streaming, "turn.tools_finished": streaming,
 	"turn.retried":  retrying,
 	"tool.approved": running, "tool.restarted": running, "turn.call_finished": running, "tool.result": running,
-	"session.recovered": recovering, "tool.outcome_unknown": recovering,
+	"session.checkpointed": running, "session.tainted": running,
+	"session.recovered": recovering, "tool.outcome_unknown": recovering, "tool.reattached": recovering, "session.unsuspended": recovering,
 	"tool.approval_requested": asking,
-	"session.turn_ended":      leaving,
+	"session.turn_ended":      leaving, "session.run_ended": leaving,
+	"session.agent_lost": conducting, "session.agent_joined": conducting, // agents of stages
 }
 
 // phases says for each kill what the process was doing: the log of the process
@@ -83,7 +88,15 @@ func phaseAt(rec *record, seq uint64) string {
 			return recovering
 		}
 	}
-	return phaseOf[rec.runes[seq-1].Kind]
+	kind := rec.runes[seq-1].Kind
+	p, ok := phaseOf[kind]
+	switch {
+	case ok:
+		return p
+	case strings.HasPrefix(kind, "workflow.") || strings.HasPrefix(kind, "stage."):
+		return conducting
+	}
+	return unnamed + kind
 }
 
 // report prints what the campaign did.
@@ -91,7 +104,7 @@ func (c *campaign) report(t *testing.T, took time.Duration) {
 	t.Helper()
 	n := c.tally
 	kills := c.kills.Load()
-	t.Logf("%d kills of %d conversations in %v: %.0f a minute", kills, n.conversations, took.Round(time.Millisecond), float64(kills)/took.Minutes())
+	t.Logf("%d kills of %d conversations, %d of them runs, in %v: %.0f a minute", kills, n.conversations, n.runs, took.Round(time.Millisecond), float64(kills)/took.Minutes())
 	for _, p := range slices.Sorted(maps.Keys(n.phases)) {
 		t.Logf("%6d  %s", n.phases[p], p)
 	}
@@ -111,15 +124,18 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 func (c *campaign) checkPhases(t *testing.T) {
 	t.Helper()
 	for _, p := range []string{
-		starting, opening, preparing, streaming, retrying, running, writing, recovering, suspending, leaving,
+		starting, opening, preparing, streaming, retrying, running, writing, recovering, suspending, leaving, conducting,
 	} {
 		if c.tally.phases[p] == 0 {
 			t.Errorf("no process was killed in the phase %q", p)
 		}
 	}
+	if tellsWhoHolds() && c.tally.unknown == 0 {
+		t.Error("no effect died together with its program")
+	}
 	for p := range c.tally.phases {
-		if p == "" {
-			t.Error("a process was killed in a phase that has no name")
+		if strings.HasPrefix(p, unnamed) {
+			t.Errorf("a process was killed in a phase that has no name: %s", p)
 		}
 	}
 }

@@ -54,7 +54,7 @@ type aim struct {
 	runes int           // or how many runes to wait for
 	kind  string        // whose kind begins so
 	after time.Duration // and how long then
-	all   *workspace    // whose effect dies at the same moment; nil spares it
+	all   *workspace    // whose effects die at the same moment; nil spares them
 }
 
 // never lets a process live.
@@ -69,13 +69,9 @@ func start(cmd *exec.Cmd, a aim) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := ""
 	if a.all != nil {
-		// Effects that outlived an earlier process are over, so what is noted from now on is this one's.
+		// Effects that outlived an earlier process are over, so those from now on are this one's.
 		if err := a.all.awaitEffects(); err != nil {
-			return nil, err
-		}
-		if before, err = a.all.procs(); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +83,7 @@ func start(cmd *exec.Cmd, a aim) (*run, error) {
 	// Nobody waits for the process before kill is done with it, so its pid stays its own.
 	hit, end := make(chan struct{}), make(chan error, 1)
 	go func() { end <- r.read(stdout, a, hit) }()
-	err = errors.Join(r.shoot(a, before, hit, end), r.wait(cmd))
+	err = errors.Join(r.shoot(a, hit, end), r.wait(cmd))
 	return r, err
 }
 
@@ -123,7 +119,7 @@ func (r *run) read(stdout io.Reader, a aim, hit chan<- struct{}) error {
 }
 
 // shoot kills the process at the moment the aim says, unless it ends before.
-func (r *run) shoot(a aim, before string, hit <-chan struct{}, end <-chan error) error {
+func (r *run) shoot(a aim, hit <-chan struct{}, end <-chan error) error {
 	var moment, look <-chan time.Time
 	switch {
 	case a.heads != "":
@@ -146,7 +142,7 @@ func (r *run) shoot(a aim, before string, hit <-chan struct{}, end <-chan error)
 		case <-hit:
 			hit, moment = nil, time.After(a.after)
 		case <-moment:
-			return errors.Join(r.kill(a.all, before), <-end)
+			return errors.Join(r.kill(a.all), <-end)
 		case <-patience:
 			_ = syscall.Kill(r.pid, syscall.SIGQUIT)
 			return errors.Join(fmt.Errorf("the process did not end within %v", hangs), <-end)
@@ -154,13 +150,13 @@ func (r *run) shoot(a aim, before string, hit <-chan struct{}, end <-chan error)
 	}
 }
 
-// kill ends the process and, at the same moment, the effect it runs.
-func (r *run) kill(w *workspace, before string) error {
+// kill ends the process and, at the same moment, the effects it runs.
+func (r *run) kill(w *workspace) error {
 	if w != nil {
 		if err := syscall.Kill(-r.pid, syscall.SIGSTOP); !gone(err) {
 			return fmt.Errorf("stopping the process: %w", err)
 		}
-		if err := w.killEffect(before); err != nil {
+		if err := w.killEffects(); err != nil {
 			return errors.Join(err, syscall.Kill(-r.pid, syscall.SIGKILL))
 		}
 	}

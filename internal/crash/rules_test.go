@@ -101,8 +101,8 @@ func endedOnce(rec *record) error {
 }
 
 // doneOnce holds that no effect happened twice, that every one with a result of
-// success happened, and that no result is unknown without a process to blame.
-func doneOnce(rec *record, w *workspace, runs []*run) error {
+// success happened, and that no more results are unknown than kills can account for.
+func doneOnce(rec *record, w *workspace, blamed int) error {
 	times, err := w.ledger()
 	if err != nil {
 		return err
@@ -130,15 +130,21 @@ func doneOnce(rec *record, w *workspace, runs []*run) error {
 	if len(times) > 0 {
 		errs = append(errs, fmt.Errorf("effects happened that no call asked for: %v", times))
 	}
-	for _, r := range runs {
-		if r.cut() {
-			unknown--
-		}
-	}
-	if unknown > 0 {
-		errs = append(errs, fmt.Errorf("%d results are unknown that no process was cut off at", unknown))
+	if unknown > blamed {
+		errs = append(errs, fmt.Errorf("%d results are unknown that no process was cut off at", unknown-blamed))
 	}
 	return errors.Join(errs...)
+}
+
+// cuts counts the processes that were cut off.
+func cuts(runs []*run) int {
+	n := 0
+	for _, r := range runs {
+		if r.cut() {
+			n++
+		}
+	}
+	return n
 }
 
 // sameStory holds that a conversation that was killed tells what the one that

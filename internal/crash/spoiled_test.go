@@ -40,9 +40,9 @@ func TestRulesCatch(t *testing.T) {
 		{"nothing is wrong", endedOnce(e.whole), ""},
 		{"a turn has no end", endedOnce(e.whole.without("turn.completed")), "ended 0 times"},
 		{"a call has no result", endedOnce(e.whole.without("tool.result")), "has 0 results"},
-		{"nothing is wrong", doneOnce(e.whole, e.wholeFiles, nil), ""},
-		{"a result is unknown", doneOnce(e.whole.unknown(), e.wholeFiles, nil), "no process was cut off"},
-		{"a result is unknown after a kill", doneOnce(e.whole.unknown(), e.wholeFiles, []*run{{killed: true}}), ""},
+		{"nothing is wrong", doneOnce(e.whole, e.wholeFiles, 0), ""},
+		{"a result is unknown", doneOnce(e.whole.unknown(), e.wholeFiles, 0), "no process was cut off"},
+		{"a result is unknown after a kill", doneOnce(e.whole.unknown(), e.wholeFiles, cuts([]*run{{killed: true}})), ""},
 		{"nothing is wrong", sameStory(e.whole, e.whole), ""},
 		{"the model said something else", sameStory(e.whole.without("turn.tool_calls_received"), e.whole), "another story"},
 	} {
@@ -64,14 +64,14 @@ func (e *enumeration) spoilFiles(t *testing.T) {
 	if err := sameFiles(e.whole, other.files, e.wholeFiles); err == nil {
 		t.Error("a file that was never written was not missed")
 	}
-	if err := doneOnce(e.whole, other.files, nil); err == nil {
+	if err := doneOnce(e.whole, other.files, 0); err == nil {
 		t.Error("a success without its effect was not found")
 	}
 	ledger := filepath.Join(other.order.Dir, "ledger")
 	if err := os.WriteFile(ledger, []byte("first\nsecond\nfirst\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := doneOnce(e.whole, other.files, nil); err == nil || !strings.Contains(err.Error(), "happened 2 times") {
+	if err := doneOnce(e.whole, other.files, 0); err == nil || !strings.Contains(err.Error(), "happened 2 times") {
 		t.Errorf("an effect that happened twice: found %v", err)
 	}
 }

@@ -86,24 +86,24 @@ func (e *enumeration) lane() error {
 	}
 }
 
-// stage is one conversation that dies at one write.
-type stage struct {
+// trial is one conversation that dies at one write.
+type trial struct {
 	*enumeration
 	order order
 	files *workspace
 }
 
-func (e *enumeration) setUp(name string, op int64, after bool) (*stage, error) {
+func (e *enumeration) setUp(name string, op int64, after bool) (*trial, error) {
 	dir := filepath.Join(e.root, name)
 	work := filepath.Join(dir, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, err
 	}
 	files, err := makeWorkspace(work)
-	return &stage{e, order{filepath.Join(dir, "data"), work, e.script, op, after}, files}, err
+	return &trial{e, order{filepath.Join(dir, "data"), work, e.script, op, after}, files}, err
 }
 
-func (s *stage) run(o order) (*run, error) {
+func (s *trial) run(o order) (*run, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *stage) run(o order) (*run, error) {
 
 // play lets the conversation die, looks at what is left, lets it go on and holds
 // it against the rules. It reports whether there was such a write.
-func (s *stage) play() (died bool, err error) {
+func (s *trial) play() (died bool, err error) {
 	first, err := s.run(s.order)
 	if err != nil || (!first.killed && first.code != 0) {
 		return false, errors.Join(err, fmt.Errorf("%v", first))
@@ -151,7 +151,7 @@ func (s *stage) play() (died bool, err error) {
 
 // again lets the process that recovers die as well, early, at a write that
 // depends on where the first one died.
-func (s *stage) again() order {
+func (s *trial) again() order {
 	const early = 6
 	o := s.order
 	o.Op = 1 + s.order.Op%early
@@ -161,7 +161,7 @@ func (s *stage) again() order {
 
 // left holds that a write is there if the process died behind it, and is not if
 // it died before.
-func (s *stage) left(words lastWords) error {
+func (s *trial) left(words lastWords) error {
 	return inStore(s.order.Data, func(store *pebble.Store) error {
 		var last, epoch uint64
 		for m, err := range store.List(context.Background()) {
@@ -192,7 +192,7 @@ func (s *stage) left(words lastWords) error {
 	})
 }
 
-func (s *stage) judge(runs ...*run) error {
+func (s *trial) judge(runs ...*run) error {
 	if err := s.files.awaitEffects(); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *stage) judge(runs ...*run) error {
 		return err
 	}
 	errs := []error{
-		endedOnce(rec), doneOnce(rec, s.files, runs), sameStory(rec, s.whole), sameFiles(rec, s.files, s.wholeFiles),
+		endedOnce(rec), doneOnce(rec, s.files, cuts(runs)), sameStory(rec, s.whole), sameFiles(rec, s.files, s.wholeFiles),
 	}
 	for _, r := range runs {
 		errs = append(errs, keptWhatWasShown(rec, r))

@@ -29,6 +29,10 @@ type victim struct {
 
 	hounded bool // killed each time before it gets anywhere
 	unsaid  bool // it was killed between its beginning and its first message
+
+	reach   int      // how many runes a process may live to show
+	watched []string // kinds right behind which it is killed more often
+	plan    *plan    // of one that runs a workflow
 }
 
 // bullet is a process that was killed, with what only its moment can tell.
@@ -43,7 +47,8 @@ func (c *campaign) conversation(data string, rng *rand.Rand) (*victim, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &victim{campaign: c, rng: rng, data: filepath.Join(c.root, data), hounded: rng != nil && rng.IntN(houndedOneIn) == 0}
+	v := &victim{campaign: c, rng: rng, data: filepath.Join(c.root, data), reach: c.reach, watched: watched}
+	v.hounded = rng != nil && rng.IntN(houndedOneIn) == 0
 	v.files, err = makeWorkspace(dir)
 	return v, err
 }

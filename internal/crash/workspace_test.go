@@ -56,30 +56,6 @@ func (w *workspace) awaitEffects() error {
 	return fmt.Errorf("a process of an effect still lives after %v", patience)
 }
 
-// procs returns what effects have noted about their processes.
-func (w *workspace) procs() (string, error) { return w.text("procs") }
-
-// killEffect kills the process group of the effect that a stopped program is
-// running, if it noted one after the given part of procs. Effects run one at a
-// time, and a stopped parent reaps nothing, so this can hit nobody else.
-func (w *workspace) killEffect(before string) error {
-	all, err := w.procs()
-	if err != nil {
-		return err
-	}
-	lines := strings.Fields(strings.TrimPrefix(all, before))
-	if n := len(lines); n >= 2 && lines[n-2] == "begin" {
-		var group int
-		if _, err := fmt.Sscan(lines[n-1], &group); err != nil || group <= 1 {
-			return fmt.Errorf("an effect noted %q as its process group", lines[n-1])
-		}
-		if err := syscall.Kill(-group, syscall.SIGKILL); !gone(err) {
-			return fmt.Errorf("killing an effect: %w", err)
-		}
-	}
-	return nil
-}
-
 // ledger counts how often each effect happened.
 func (w *workspace) ledger() (map[string]int, error) {
 	text, err := w.text("ledger")

@@ -157,21 +157,32 @@ func (a *actor) recover(headless bool) error {
 	return nil
 }
 
-// recordLoss puts a crash on record: the session hears of it, and every lost
-// job says what that means for it.
+// recordLoss puts on record what happened while nobody was here: a crash, and
+// workflows that are others by now.
 func (a *actor) recordLoss(headless bool) error {
 	a.ready = true
+	if err := a.recordCrash(headless); err != nil {
+		return err
+	}
+	return a.drifted()
+}
+
+// recordCrash lets the session hear of a crash, and every lost job say what that
+// means for it.
+func (a *actor) recordCrash(headless bool) error {
 	losses := a.world.Losses()
 	m, ok := a.world.Recovery(headless)
 	if !ok {
 		return nil
 	}
-	a.survivors = map[world.Path]tool.RunTool{}
+	a.survivors = a.survived(losses) // before the session hears: it may give them up
 	if _, err := a.write(a.e.ctx, m); err != nil {
 		return err
 	}
 	for _, lost := range losses {
-		lost = a.orTakeUp(lost)
+		if _, ok := a.survivors[lost.Path]; ok {
+			lost.Command = tool.Reattach{}
+		}
 		if _, err := a.write(a.e.ctx, lost); err != nil && !errors.Is(err, world.ErrStale) {
 			return err
 		}
@@ -179,15 +190,17 @@ func (a *actor) recordLoss(headless bool) error {
 	return nil
 }
 
-// orTakeUp turns a loss into taking the run up again, where it outlived us.
-func (a *actor) orTakeUp(lost world.Message) world.Message {
-	j, ok := a.world.JobAt(lost.Path)
-	run, isRun := j.Work.(tool.RunTool)
-	if ok && isRun && a.e.opt.Survived != nil && a.e.opt.Survived(run.Call, run.Attempt, time.UnixMilli(a.world.Since(lost.Path))) {
-		lost.Command = tool.Reattach{}
-		a.survivors[lost.Path] = run
+// survived are the lost runs that outlived the process before us.
+func (a *actor) survived(losses []world.Message) map[world.Path]tool.RunTool {
+	found := map[world.Path]tool.RunTool{}
+	for _, lost := range losses {
+		j, ok := a.world.JobAt(lost.Path)
+		run, isRun := j.Work.(tool.RunTool)
+		if ok && isRun && a.e.opt.Survived != nil && a.e.opt.Survived(run.Call, run.Attempt, time.UnixMilli(a.world.Since(lost.Path))) {
+			found[lost.Path] = run
+		}
 	}
-	return lost
+	return found
 }
 
 // abandon ends the runs that outlived us and that nobody wants any more: what was

@@ -180,9 +180,10 @@ func (e *Engine) lastWord(ctx context.Context, log, id string) (last toolbox.Age
 	return last, known, nil
 }
 
-// ofMine holds that an agent speaks only to those that work for it.
+// ofMine holds that an agent speaks only to those that work for it. One that works
+// for a stage has nobody to listen to.
 func (a *actor) ofMine(at world.Path, s world.AgentState) error {
-	if s.Alive && s.Parent != a.world.Agent(at).ID {
+	if s.Alive && (s.Parent != a.world.Agent(at).ID || s.Stage) {
 		return fmt.Errorf("agent %s does not work for you", s.ID)
 	}
 	return nil

@@ -36,11 +36,14 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 		return nil, err
 	}
 	who := a.world.Agent(j.Path)
-	e, may := a.e, a.e.allowed(who.Tools)
-	may = traitsIn(a.world.Session().Config, may)
+	shown, may, err := a.repertoire(who)
+	if err != nil {
+		return nil, err
+	}
+	e, last := a.e, a.lastTool(who)
 	req := model.Request{
 		Model: who.Model, System: who.System, Messages: transcript.Messages(),
-		Tools: toolSpecs(may), Attempt: w.Attempt, CacheKey: a.log + "/" + who.ID,
+		Tools: toolSpecs(shown), Attempt: w.Attempt, CacheKey: a.log + "/" + who.ID,
 	}
 	return func(ctx context.Context, t teller) (machine.Command, error) {
 		if err := sleep(ctx, time.Duration(w.WaitMs)*time.Millisecond); err != nil {
@@ -61,7 +64,7 @@ func (a *actor) callModel(j world.Job, w turn.CallModel) (work, error) {
 		if len(answer.Calls) == 0 {
 			return turn.Finish{Output: answer.Parts, Stop: answer.Stop, Bill: bill}, nil
 		}
-		calls := e.proposals(answer.Calls, may)
+		calls := e.proposals(answer.Calls, may, last)
 		e.guard(ctx, calls, may)
 		return turn.ReceiveToolCalls{Output: answer.Parts, Calls: calls, Bill: bill}, nil
 	}, nil
@@ -84,7 +87,7 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	deltas := &gatherer{tell: func(c machine.Command) error { return t.do(ctx, c) }}
-	answer, err := model.Assemble(e.cleaned(e.lively(p.Stream(ctx, req), cancel)), model.Limits{}, deltas.add)
+	answer, err := model.Assemble(e.cleaned(e.lively(ctx, cancel, p, req)), model.Limits{}, deltas.add)
 	if flushed := deltas.close(); err == nil {
 		err = flushed
 	}
@@ -94,15 +97,16 @@ func (e *Engine) stream(ctx context.Context, t teller, p model.Provider, req mod
 	return answer, err
 }
 
-// lively ends a stream that falls silent.
-func (e *Engine) lively(events iter.Seq2[model.Event, error], cancel context.CancelCauseFunc) iter.Seq2[model.Event, error] {
+// lively is a provider's stream that ends when it falls silent.
+func (e *Engine) lively(ctx context.Context, cancel context.CancelCauseFunc, p model.Provider, r model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		idle := time.AfterFunc(e.opt.StreamIdle, func() {
 			cancel(&model.Error{Kind: model.ErrTimeout, Message: "the model went silent", Retryable: true})
 		})
 		defer idle.Stop()
-		for ev, err := range events {
-			idle.Reset(e.opt.StreamIdle)
+		alive := func() { idle.Reset(e.opt.StreamIdle) }
+		for ev, err := range p.Stream(model.WithPulse(ctx, alive), r) {
+			alive()
 			if !yield(ev, err) {
 				return
 			}
@@ -186,8 +190,8 @@ func toolSpecs(tools []toolbox.Tool) []model.ToolSpec {
 }
 
 // proposals checks and freezes the model's calls. The ids are ours: the
-// provider's may be empty or doubled.
-func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Proposal {
+// provider's may be empty or doubled. The tool named last runs after the others.
+func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool, last string) []turn.Proposal {
 	list := make([]turn.Proposal, len(calls))
 	for i, c := range calls {
 		p := turn.Proposal{CallID: e.opt.NewID("call"), Tool: c.Name, Alias: c.ID, Opaque: c.Opaque, Origin: c.Origin, Safety: string(toolbox.SideEffect)}
@@ -205,7 +209,8 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 		default:
 			t := may[at]
 			p.Safety, p.Parallel, p.Traits = string(t.Safety), t.Parallel, slices.Clone(t.Traits)
-			p.Waits = t.Waits
+			p.Defined = e.defined(t)
+			p.Waits, p.Last = t.Waits, last != "" && t.Name == last
 			if t.Touches != nil {
 				p.Traits = append(p.Traits, t.Touches(args)...)
 			}
@@ -216,7 +221,7 @@ func (e *Engine) proposals(calls []model.RawCall, may []toolbox.Tool) []turn.Pro
 		if p.Tool == "" {
 			p.Tool = "(none)"
 		}
-		p.Args, p.Digest = args, toolbox.Digest(p.Tool, args)
+		p.Args, p.Digest = args, toolbox.Digest(p.Tool, p.Defined, args)
 		list[i] = p
 	}
 	return list

@@ -47,7 +47,7 @@ func (e *Engine) compact(ctx context.Context, t teller, p model.Provider, r mode
 	}
 	live, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	answer, err := model.Assemble(e.cleaned(e.lively(p.Stream(live, summarise), cancel)), model.Limits{}, func(model.Delta) error { return nil })
+	answer, err := model.Assemble(e.cleaned(e.lively(live, cancel, p, summarise)), model.Limits{}, func(model.Delta) error { return nil })
 	if cause := context.Cause(live); err != nil && cause != nil {
 		err = cause
 	}

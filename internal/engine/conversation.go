@@ -19,6 +19,7 @@ const maxTitle = 72
 // Begin is what a new conversation starts from.
 type Begin struct {
 	Text     string // the first message, may be empty
+	Title    string // by default the beginning of that
 	Images   []model.Image
 	Config   session.Config
 	Headless bool
@@ -28,7 +29,8 @@ type Begin struct {
 // Begin makes a new conversation, gives it its first message, and returns its log.
 func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
 	log := e.opt.NewID("conv")
-	c := session.Created{ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Text), Headless: b.Headless, Config: b.Config}
+	setDefault(&b.Title, b.Text)
+	c := session.Created{ConversationID: log, RootAgentID: e.opt.NewID("agt"), Title: title(b.Title), Headless: b.Headless, Config: b.Config}
 	if b.Text != "" {
 		c.First = &session.First{Say: session.Say{Text: b.Text, Headless: b.Headless, Images: b.Images}, By: b.By}
 	}

@@ -25,7 +25,7 @@ const (
 	DefaultMaxLive       = 256
 	DefaultSnapshotEvery = 10_000
 	DefaultModelLimit    = 30 * time.Minute // one model call
-	DefaultStreamIdle    = 10 * time.Minute // between two events of a stream; a long call is one event
+	DefaultStreamIdle    = 3 * time.Minute  // between two signs of life of a model call
 	DefaultToolLimit     = 31 * time.Minute // one tool run, beyond the tool's own limit
 )
 
@@ -60,6 +60,9 @@ type Options struct {
 	Info func(model string) ModelInfo
 	// Tokens estimates, never too low, how long a request is; nil counts bytes.
 	Tokens func(model.Request) int64
+	// Definition is the hash of the workflow that a run would find now; nil leaves
+	// it unasked.
+	Definition func(dir, source, name string) string
 	// TempDir is where running calls keep scratch files.
 	TempDir string
 	// Now and NewID are where time and randomness enter.
@@ -88,6 +91,8 @@ type Engine struct {
 	closed bool
 
 	expect sync.Once
+
+	definitions sync.Map // of tools, by what they say: see defined
 }
 
 // New returns an engine; it starts nothing until a log is told something.

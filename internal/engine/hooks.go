@@ -78,11 +78,11 @@ func (e *Engine) transform(ctx context.Context, p *turn.Proposal, may []toolbox.
 		p.Invalid = "a hook made arguments that do not fit: " + err.Error()
 		return
 	}
-	p.Args, p.Digest = args, toolbox.Digest(p.Tool, args)
+	p.Args, p.Digest = args, toolbox.Digest(p.Tool, p.Defined, args)
 }
 
 func callOf(p turn.Proposal) tool.Call {
-	return tool.Call{CallID: p.CallID, Tool: p.Tool, Arguments: p.Args, Digest: p.Digest, Safety: p.Safety, Traits: p.Traits}
+	return tool.Call{CallID: p.CallID, Tool: p.Tool, Arguments: p.Args, Digest: p.Digest, Defined: p.Defined, Safety: p.Safety, Traits: p.Traits}
 }
 
 // observe tells the hooks of a result.

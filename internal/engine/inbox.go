@@ -9,6 +9,7 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/tool"
+	"stave/internal/machine/workflow"
 	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/world"
@@ -96,12 +97,21 @@ func answer(q world.Question, c Choice) (machine.Command, error) {
 			return tool.NotHappened{}, nil
 		case machine.Verb(tool.Retry{}):
 			return tool.Retry{}, nil
+		case machine.Verb(tool.Defer{}):
+			return tool.Defer{}, nil
+		case machine.Verb(workflow.GoOn{}):
+			return workflow.GoOn{}, nil
+		case machine.Verb(workflow.Cancel{}):
+			return workflow.Cancel{Reason: c.Text}, nil
 		}
 	}
 	return nil, fmt.Errorf("%q is not an answer to %s; choose one of %s", c.Choice, q.ID, strings.Join(q.Choices, ", "))
 }
 
 func approval(q world.Question, c Choice) (machine.Command, error) {
+	if grant, ok := q.Ask.(tool.GrantStageTool); ok {
+		return tool.Approve{Digest: grant.Call.Digest, Remember: c.Remember}, nil // which it refuses to
+	}
 	ask, _ := q.Ask.(tool.MayRun)
 	memory, remember, err := policy.Remember(c.Remember, ask.Call)
 	if err != nil {

@@ -8,8 +8,11 @@ import (
 
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
+	definitions "stave/internal/workflow"
 	"stave/internal/world"
 )
 
@@ -159,6 +162,12 @@ func crash(j world.Job, err error) machine.Command {
 		return agent.FailInit{Error: err.Error()}
 	case turn.CallModel:
 		return turn.Fail{Type: "crash", Message: err.Error()}
+	case stage.Wait:
+		return stage.Again{}
+	case stage.SetUp, stage.Render, stage.CheckGate, stage.Judge:
+		return stage.Break{Error: err.Error()}
+	case workflow.ChooseNext:
+		return workflow.Break{Error: err.Error()}
 	default:
 		return tool.Crash{Error: err.Error()}
 	}
@@ -177,7 +186,16 @@ func (a *actor) performer(j world.Job) (do work, limit time.Duration, err error)
 		do, err := a.callModel(j, w)
 		return do, a.e.opt.ModelLimit, err
 	case tool.RunTool:
-		return a.runTool(w), a.e.opt.ToolLimit, nil
+		return a.runTool(j.Path, w), a.e.opt.ToolLimit, nil
+	case stage.SetUp, stage.Render, stage.CheckGate, stage.Judge:
+		do, err := a.stagePhase(j)
+		return do, phaseLimit, err
+	case stage.Wait:
+		do, err := a.stagePhase(j)
+		return do, definitions.MaxDelay + phaseLimit, err
+	case workflow.ChooseNext:
+		do, err := a.chooseNext(j)
+		return do, phaseLimit, err
 	}
 	return nil, a.e.opt.ToolLimit, fmt.Errorf("nobody performs %T", j.Work)
 }

@@ -17,16 +17,20 @@ import (
 )
 
 // runTool is the job of an approved call.
-func (a *actor) runTool(w tool.RunTool) work {
+func (a *actor) runTool(at world.Path, w tool.RunTool) work {
 	e, cfg := a.e, a.world.Session().Config
+	known, ok := a.toolAt(at, w.Call.Tool)
 	dir := cfg.Dir
 	return func(ctx context.Context, t teller) (machine.Command, error) {
 		if e.opt.CallContext != nil {
 			ctx = e.opt.CallContext(ctx, cfg)
 		}
-		known, ok := e.lookup(w.Call.Tool)
 		if !ok {
 			return tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"}, nil
+		}
+		// What runs already is taken up, whatever the tool has become since.
+		if w.Call.Defined != "" && !w.Again && e.defined(known) != w.Call.Defined {
+			return tool.Fail{Error: w.Call.Tool + " was changed after this call was allowed, so it was not run"}, nil
 		}
 		env := &callEnv{e: e, t: t, ctx: ctx, dir: dir, work: w}
 		defer env.cleanUp()
@@ -40,6 +44,19 @@ func (a *actor) runTool(w tool.RunTool) work {
 		return last, nil
 	}
 }
+
+// defined names what a tool says of itself, computed once for each that says it.
+func (e *Engine) defined(t toolbox.Tool) string {
+	key := definitionKey{t.Name, t.Description, string(t.Schema), string(t.Safety)}
+	if known, ok := e.definitions.Load(key); ok {
+		return known.(string)
+	}
+	d := t.Definition()
+	e.definitions.Store(key, d)
+	return d
+}
+
+type definitionKey struct{ name, description, schema, safety string }
 
 // verdict is how a tool's own end is told to its machine.
 func (e *Engine) verdict(out toolbox.Output, err error) machine.Command {

@@ -20,28 +20,27 @@ type room struct {
 }
 
 const (
-	canon      = "github.com/go-json-experiment/json"
-	schema     = "github.com/google/jsonschema-go"
-	glob       = "github.com/bmatcuk/doublestar/v4"
-	yaml       = "go.yaml.in/yaml/v3"
-	pebble     = "github.com/cockroachdb/pebble/v2"
-	term       = "golang.org/x/term"
-	unix       = "golang.org/x/sys/unix"
-	zstd       = "github.com/klauspost/compress"
-	uuid       = "github.com/google/uuid"
-	cobra      = "github.com/spf13/cobra"
-	cmp        = "github.com/google/go-cmp"
-	pflag      = "github.com/spf13/pflag"
-	sh         = "mvdan.cc/sh/v3"
-	web        = "golang.org/x/net"
-	oauth      = "golang.org/x/oauth2"
-	rate       = "golang.org/x/time"
-	rapid      = "pgregory.net/rapid"
-	claude     = "github.com/anthropics/anthropic-sdk-go/v2"
-	gpt        = "github.com/openai/openai-go/v3"
-	cel        = "cel.dev/cel-go"
-	jsonschema = "github.com/santhosh-tekuri/jsonschema/v6"
-	mcpSDK     = "github.com/modelcontextprotocol/go-sdk"
+	canon  = "github.com/go-json-experiment/json"
+	schema = "github.com/google/jsonschema-go"
+	glob   = "github.com/bmatcuk/doublestar/v4"
+	yaml   = "go.yaml.in/yaml/v3"
+	pebble = "github.com/cockroachdb/pebble/v2"
+	term   = "golang.org/x/term"
+	unix   = "golang.org/x/sys/unix"
+	zstd   = "github.com/klauspost/compress"
+	uuid   = "github.com/google/uuid"
+	cobra  = "github.com/spf13/cobra"
+	cmp    = "github.com/google/go-cmp"
+	pflag  = "github.com/spf13/pflag"
+	sh     = "mvdan.cc/sh/v3"
+	web    = "golang.org/x/net"
+	oauth  = "golang.org/x/oauth2"
+	rate   = "golang.org/x/time"
+	rapid  = "pgregory.net/rapid"
+	claude = "github.com/anthropics/anthropic-sdk-go/v2"
+	gpt    = "github.com/openai/openai-go/v3"
+	cel    = "cel.dev/cel-go"
+	mcpSDK = "github.com/modelcontextprotocol/go-sdk"
 
 	everyone = "*"
 	machines = "machine machine/session machine/agent machine/turn machine/tool " +
@@ -66,24 +65,26 @@ var floors = []room{
 	{floor: 2, name: "runelog", pure: true, may: "machine", uses: []string{canon, zstd}},
 	{floor: 2, name: "policy", pure: true, may: "machine machine/tool machine/stage", uses: []string{canon, glob, yaml, sh}},
 
-	{floor: 2, name: "workflow", pure: true, may: "model", uses: []string{canon, yaml, cel, jsonschema}},
+	{floor: 2, name: "workflow", pure: true, may: "model", uses: []string{canon, yaml, cel, schema}},
 
 	{floor: 3, name: "world", pure: true, may: machines + " model runelog policy", uses: []string{canon}},
 
 	{floor: 4, name: "toolbox", may: "model policy " + machines, uses: []string{canon, schema, glob, unix, web}},
-	{floor: 4, name: "engine", may: machines + " model runelog policy world toolbox secret", uses: []string{canon, uuid}},
+	{floor: 4, name: "engine", may: machines + " model runelog policy world toolbox secret workflow", uses: []string{canon, uuid}},
 	{floor: 4, name: "hooks", may: "machine/tool", uses: []string{canon, glob}},
 	{floor: 4, name: "secret"},
 
 	{floor: 5, name: "runelog/memory", may: "runelog"},
 	{floor: 5, name: "runelog/pebble", may: "runelog", uses: []string{canon, pebble}},
 	{floor: 5, name: "model/script", may: "model", uses: []string{canon, yaml}},
-	{floor: 5, name: "model/anthropic", may: "model", uses: []string{claude}},
-	{floor: 5, name: "model/openai", may: "model", uses: []string{gpt}},
-	{floor: 5, name: "model/gemini", may: "model"},
+	{floor: 4, name: "model/sse", may: "model"},
+	{floor: 4, name: "model/codec", may: "model"},
+	{floor: 5, name: "model/anthropic", may: "model model/codec model/sse"},
+	{floor: 5, name: "model/openai", may: "model model/codec model/sse"},
+	{floor: 5, name: "model/gemini", may: "model model/codec model/sse"},
 	{floor: 5, name: "model/catalog", may: "model", uses: []string{yaml}},
 	{floor: 5, name: "model/queue", may: "model", uses: []string{rate}},
-	{floor: 5, name: "model/wire", may: "model"},
+	{floor: 5, name: "model/wire", may: "model model/codec"},
 	{floor: 5, name: "toolbox/sandbox", uses: []string{unix}},
 	{floor: 5, name: "toolbox/supervisor", uses: []string{unix}},
 	{floor: 5, name: "checkpoint", may: "runelog machine/session"},
@@ -99,7 +100,7 @@ var floors = []room{
 	{floor: 7, name: "bench", may: everyone},
 	{floor: 7, name: "bench/floor"},
 	{floor: 7, name: "house"},
-	{floor: 7, name: "cmd/stave", may: everyone, uses: []string{canon, cobra, pflag, term, unix}},
+	{floor: 7, name: "cmd/stave", may: everyone, uses: []string{canon, cobra, pflag, term, unix, yaml}},
 }
 
 // forbidden are the doors to the world outside that a pure room does not have.

@@ -10,8 +10,10 @@ import (
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 )
 
 // room is a machine as the tests below look at it: everything they demand is
@@ -29,6 +31,8 @@ var rooms = []room{
 	{agent.Machine.Spec(), agent.Machine.Boxes, agent.Machine.Check, agent.Machine.Restore, agent.Machine.NewEvent},
 	{turn.Machine.Spec(), turn.Machine.Boxes, turn.Machine.Check, turn.Machine.Restore, turn.Machine.NewEvent},
 	{tool.Machine.Spec(), tool.Machine.Boxes, tool.Machine.Check, tool.Machine.Restore, tool.Machine.NewEvent},
+	{workflow.Machine.Spec(), workflow.Machine.Boxes, workflow.Machine.Check, workflow.Machine.Restore, workflow.Machine.NewEvent},
+	{stage.Machine.Spec(), stage.Machine.Boxes, stage.Machine.Check, stage.Machine.Restore, stage.Machine.NewEvent},
 }
 
 // forEach runs a test in every room.
@@ -126,10 +130,11 @@ func hasRow(b machine.Box, c reflect.Type, moves []machine.Move, to machine.Stat
 // TestEnds shows that nothing leaves an end, whatever it is told.
 func TestEnds(t *testing.T) {
 	want := map[string]string{
-		"session": "archived",
-		"agent":   "terminated failed",
-		"turn":    "",
-		"tool":    "denied completed_result error_result timeout_result cancelled_result unknown_result",
+		"session":  "archived",
+		"agent":    "terminated failed",
+		"turn":     "",
+		"tool":     "denied completed_result error_result timeout_result cancelled_result unknown_result",
+		"workflow": "completed failed cancelled", "stage": "exited failed cancelled",
 	}
 	forEach(t, func(t *testing.T, r room) {
 		var ends []string

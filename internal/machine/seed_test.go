@@ -17,7 +17,8 @@ type drawn struct {
 	label    string // as the drawing words it
 }
 
-// drawings holds every arrow of the four founding diagrams. `terminated` of an
+// drawings holds every arrow of the founding diagrams; those of workflow and stage
+// are the messages of a sequence diagram. `terminated` of an
 // agent in a turn is the one that differs in shape: its turn ends first, in the
 // same batch, so the arrow is taken by the turn's end and announced by
 // agent.stopping.
@@ -77,12 +78,41 @@ var drawings = map[string][]drawn{
 		{"running_turn", "running_turn", "agent.stopping", "kill(force) begins"},
 		{"running_turn", "terminated", "agent.terminated", "kill(force)"},
 	},
+	"workflow": {
+		{"", "running", "workflow.started", "start SM pipeline entry stage"},
+		{"running", "running", "workflow.stages_chosen workflow.stage_begun", "begin Plan Setup"},
+		{"running", "running", "workflow.stage_done", "Exit with plan result"},
+		{"running", "choosing", "workflow.next_due", "Next"},
+		{"choosing", "running", "workflow.stages_chosen", "Next returns Execute sequential"},
+		{"choosing", "completed", "workflow.completed", "pipeline done"},
+		{"running", "completed", "workflow.completed", "fan-out without a join: done with the last sibling"},
+		{"running", "stopping", "workflow.stage_done workflow.stopping", "a failure in any sibling strict-cancels the rest"},
+		{"stopping", "failed", "workflow.failed", "and fails the workflow"},
+		{"stopping", "cancelled", "workflow.cancelled", "cancelled by a person"},
+	},
+	"stage": {
+		{"", "setup", "stage.begun", "begin Setup"},
+		{"setup", "init", "stage.prepared", "resolve allowedTools, populate StageContext"},
+		{"init", "check_gate", "stage.initialized", "Init interpolates body against StageContext"},
+		{"check_gate", "act", "stage.act_started", "sends system prompt under a fresh transcript"},
+		{"check_gate", "assert", "stage.gate_checked", "retry or skip: Act is not entered"},
+		{"act", "act", "stage.completion_accepted stage.completion_rejected stage.reminded", "parse completionSchema"},
+		{"act", "assert", "stage.act_ended", "the completion was accepted, or the cap hit"},
+		{"assert", "exit", "stage.asserted", "Assert ok"},
+		{"assert", "retrying", "stage.retried", "Assert retry"},
+		{"retrying", "setup", "stage.reentered", "another attempt on a fresh transcript"},
+		{"exit", "exited", "stage.exited", "Exit with plan result"},
+		{"exit", "failed", "stage.failed", "Assert fail: Exit runs, Next is not asked"},
+		{"act", "stopping", "stage.stopping", "strict cancel begins"},
+		{"stopping", "cancelled", "stage.cancelled", "strict cancel"},
+	},
 }
 
 // ours holds the states the founding diagrams lack, each with its reason.
 var ours = map[string]string{
 	"tool.outcome_unknown": "a lost side effect is neither repeated nor called done",
 	"tool.unknown_result":  "nobody could say what became of it",
+	"workflow.changed":     "a run whose definition changed asks before it goes on",
 }
 
 // TestFoundingDrawings shows that every arrow of the founding diagrams is in our

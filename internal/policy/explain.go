@@ -23,14 +23,15 @@ type gate struct {
 	explicit bool
 }
 
-// stations is the order of the gate. A stage's envelope and its grants belong
-// before the mode: what they answer, the mode is not asked. Everything after
-// the memory can only tighten.
+// stations is the order of the gate. A stage's envelope comes before the mode:
+// what it answers, neither the mode nor a memory is asked. Everything after the
+// memory can only tighten, and in a stage the rules can as well.
 var stations = []struct {
 	name string
 	says func(*gate) tool.Verdict
 }{
 	{"read-only", (*gate).filter},
+	{"stage", (*gate).stage},
 	{"mode", (*gate).mode},
 	{"rules", (*gate).rules},
 	{"remembered", (*gate).memory},
@@ -68,10 +69,23 @@ func (g *gate) filter() tool.Verdict {
 	return tool.Verdict{}
 }
 
+// stage lets its own tools run and wants a person's grant for any other.
+func (g *gate) stage() tool.Verdict {
+	switch {
+	case g.Stage == nil:
+		return tool.Verdict{}
+	case g.Stage.Allows(g.call.Tool):
+		return tool.Verdict{Answer: tool.Allow, By: stageRule + g.Stage.Stage}
+	}
+	return tool.Verdict{Answer: tool.Ask, Reason: g.call.Tool + " is not among the tools of stage " + g.Stage.Stage, Grant: g.Stage.Grant}
+}
+
 // mode does not go ahead with what sends something out of a read-only
 // conversation: it changes nothing, but it is not what such a person expects.
 func (g *gate) mode() tool.Verdict {
 	switch {
+	case g.Stage != nil:
+		return tool.Verdict{}
 	case g.call.Safety == readOnly && !g.has(tool.External):
 		return tool.Verdict{Answer: tool.Allow, By: readsRule}
 	case g.Mode == ModeYolo && !g.ReadOnly:
@@ -101,16 +115,21 @@ func (g *gate) rules() tool.Verdict {
 	}
 	f := g.Rules.judge(g.subject)
 	g.explicit = f.exact
-	if f.verdict.Answer == tool.Ask && g.verdict.Answer == tool.Refuse {
+	switch {
+	case f.verdict.Answer == tool.Ask && g.verdict.Answer == tool.Refuse:
 		return tool.Verdict{}
+	case g.Stage != nil && f.verdict.Answer == tool.Allow:
+		return tool.Verdict{} // no rule widens a stage
+	case g.Stage != nil && f.verdict.Answer == tool.Ask:
+		return g.ask(f.verdict.Reason)
 	}
 	return f.verdict
 }
 
 // memory answers a question that a person has answered before.
 func (g *gate) memory() tool.Verdict {
-	if g.verdict.Answer != tool.Ask {
-		return tool.Verdict{}
+	if g.verdict.Answer != tool.Ask || !g.Stage.Allows(g.call.Tool) {
+		return tool.Verdict{} // a grant is never remembered
 	}
 	for _, m := range g.Remembered {
 		if m.covers(g.call) {
@@ -190,7 +209,7 @@ func (g *gate) ask(reason string) tool.Verdict {
 	if g.verdict.Answer == tool.Ask {
 		reason = g.verdict.Reason + "; " + reason
 	}
-	g.verdict = tool.Verdict{Answer: tool.Ask, Reason: reason}
+	g.verdict = tool.Verdict{Answer: tool.Ask, Reason: reason, Grant: g.verdict.Grant}
 	return g.verdict
 }
 

@@ -234,7 +234,7 @@ func TestMemoryReach(t *testing.T) {
 
 // TestExplain shows the order of the gate and that the last step is the verdict.
 func TestExplain(t *testing.T) {
-	names := []string{"read-only", "mode", "rules", "remembered", "guards", "taint", "destructive", "protected", "repeats", "headless"}
+	names := []string{"read-only", "stage", "mode", "rules", "remembered", "guards", "taint", "destructive", "protected", "repeats", "headless"}
 	c := call("Send", "{}", "side_effect", tool.External, tool.Destructive, tool.Protected)
 	p := Posture{Mode: ModeAsk, Headless: true, Taint: Taint{true, true}, Repeats: 5, Remembered: []Memory{{"Send", ScopeCall, c.Digest}}}
 	var got []string
@@ -249,7 +249,7 @@ func TestExplain(t *testing.T) {
 	for _, s := range steps {
 		said[s.Name] = s.Said.Answer
 	}
-	want := map[string]tool.Answer{"read-only": "", "mode": tool.Ask, "rules": "", "remembered": tool.Allow, "guards": "", "taint": tool.Ask, "destructive": "", "protected": "", "repeats": tool.Ask, "headless": tool.Refuse}
+	want := map[string]tool.Answer{"read-only": "", "stage": "", "mode": tool.Ask, "rules": "", "remembered": tool.Allow, "guards": "", "taint": tool.Ask, "destructive": "", "protected": "", "repeats": tool.Ask, "headless": tool.Refuse}
 	if d := cmp.Diff(want, said); d != "" {
 		t.Error(d)
 	}
@@ -297,7 +297,7 @@ func TestWhyNoRule(t *testing.T) {
 		`{"command":"ls","env":"x"}`: "no rule can allow it: it has arguments besides the command",
 		`{"command":[]}`:             "no rule can allow it: there is no command",
 	} {
-		step := Explain(Posture{Rules: defaults(t)}, call(ShellTool, args, "side_effect"))[2]
+		step := Explain(Posture{Rules: defaults(t)}, call(ShellTool, args, "side_effect"))[3]
 		if step.Name != "rules" || step.Said.Answer != "" || step.Said.Reason != want || step.Then.Answer != tool.Ask {
 			t.Errorf("%s: %+v", args, step)
 		}

@@ -22,7 +22,20 @@ type Posture struct {
 	Remembered []Memory
 	Taint      Taint
 	Repeats    int // how often this very call was made in a row in its turn, this time included
+	// Stage is the envelope of the stage the call is made in, nil outside of stages.
+	Stage *Envelope
 }
+
+// Envelope is what a stage lets its agent do without a question. It answers in
+// place of the mode: what is inside runs, what is not needs a person's grant, in
+// every mode.
+type Envelope struct {
+	tool.Grant
+	Allowed func(tool string) bool
+}
+
+// Allows reports whether a tool is inside; all are where there is no stage.
+func (e *Envelope) Allows(tool string) bool { return e == nil || e.Allowed(tool) }
 
 // Taint is what a conversation has seen so far. It only grows.
 type Taint struct {
@@ -51,6 +64,7 @@ const (
 	destructiveRule = "rule:destructive"
 	protectedRule   = "rule:protected"
 	repeatsRule     = "rule:repeats"
+	stageRule       = "stage:" // and its name
 )
 
 // HeadlessRule names the refusals that come of nobody being there.

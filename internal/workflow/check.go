@@ -11,6 +11,7 @@ type checker struct {
 	d        Definition
 	flow     flow
 	earlier  [][]bool // by stage: can the other have run before it
+	unsure   bool     // the order is not what was meant, so nothing is said about it
 	tools    []string // nil if not known
 	problems Problems
 }
@@ -18,17 +19,29 @@ type checker struct {
 // Check reports everything wrong with a definition that shows before it runs.
 // tools are the tools of a session; nil leaves their names unchecked.
 func Check(d Definition, tools []string) error {
-	c := &checker{d: d, tools: tools}
+	return check(d, tools, false).orNil()
+}
+
+// check is Check for a definition of which parts may not have been read.
+func check(d Definition, tools []string, unsure bool) Problems {
+	c := &checker{d: d, tools: tools, unsure: unsure}
+	if len(d.Stages) > MaxStages {
+		c.fail("stages", "there are %d, at most %d are allowed; split the workflow", len(d.Stages), MaxStages)
+		return c.problems
+	}
 	c.head()
-	if len(c.problems) == 0 { // the rest needs stages with unique ids
-		c.flow = flowOf(d)
-		c.earlier = c.flow.earlier()
-		for i := range d.Stages {
-			c.stage(i)
-		}
+	c.flow = flowOf(d)
+	c.earlier = c.flow.earlier()
+	for i, s := range d.Stages { // first, because much else hangs on the order
+		c.choices(i, s)
+	}
+	for i := range d.Stages {
+		c.stage(i)
+	}
+	if !c.unsure {
 		c.order()
 	}
-	return c.problems.orNil()
+	return c.problems
 }
 
 func (c *checker) failAt(line int, where, format string, args ...any) {
@@ -38,11 +51,19 @@ func (c *checker) failAt(line int, where, format string, args ...any) {
 // fail reports a field of the workflow.
 func (c *checker) fail(field, format string, args ...any) {
 	c.failAt(max(c.d.lines[field], min(1, len(c.d.lines))), field, format, args...)
+	c.markAbsent(field)
 }
 
 // failIn reports a field of a stage, at the stage where the field is missing.
 func (c *checker) failIn(i int, field, format string, args ...any) {
 	c.failAt(c.lineOf(i, field), c.where(i, field), format, args...)
+	c.markAbsent(place(i, field))
+}
+
+// markAbsent says of the last problem whether its field was written at all.
+func (c *checker) markAbsent(place string) {
+	_, written := c.d.lines[place]
+	c.problems[len(c.problems)-1].absent = !written
 }
 
 func (c *checker) lineOf(i int, field string) int {
@@ -76,14 +97,15 @@ func (c *checker) head() {
 	if err := CheckID(c.d.ID); err != nil {
 		c.fail("id", "%v", err)
 	}
+	if strings.ContainsAny(c.d.Name, "\n\r") {
+		c.fail("name", "it has more than one line; write one")
+	}
 	if len(c.d.Stages) == 0 {
 		c.fail("stages", "there are none; write at least one")
+		c.unsure = true
 		return
 	}
-	if len(c.d.Stages) > MaxStages {
-		c.fail("stages", "there are %d, at most %d are allowed; split the workflow", len(c.d.Stages), MaxStages)
-		return
-	}
+	before := len(c.problems)
 	for i, s := range c.d.Stages {
 		if err := CheckID(s.ID); err != nil {
 			c.failIn(i, "id", "%v", err)
@@ -92,11 +114,9 @@ func (c *checker) head() {
 		}
 	}
 	if c.d.index(c.d.First) < 0 {
-		c.fail("first", "there is no stage %.80q; %s", c.d.First, instead(c.d.First, c.ids()))
+		c.fail("first", "there is no stage %.80q; %s", c.d.First, Instead(c.d.First, c.ids()))
 	}
-	if strings.ContainsAny(c.d.Name, "\n\r") {
-		c.fail("name", "it has more than one line; write one")
-	}
+	c.unsure = c.unsure || len(c.problems) > before
 }
 
 func (c *checker) stage(i int) {
@@ -122,7 +142,6 @@ func (c *checker) stage(i int) {
 	c.retryPolicy(i, s.RetryPolicy)
 	c.body(i, s)
 	c.rules(i, s)
-	c.choices(i, s)
 }
 
 func (c *checker) toolNames(i int, s Stage) {
@@ -138,15 +157,18 @@ func (c *checker) toolNames(i int, s Stage) {
 			c.failIn(i, "allowedTools", "%s is there twice; keep one", tool)
 		case tool == s.CompletionTool && tool != "":
 			c.failIn(i, "allowedTools", "%s is the stage's completionTool, which is always allowed; remove it here", tool)
+		case isServerTool(tool): // known only once its server is connected
 		case tool != AllTools && c.tools != nil && !slices.Contains(c.tools, tool):
-			c.failIn(i, "allowedTools", "there is no tool %.80q; %s", tool, instead(tool, c.tools))
+			c.failIn(i, "allowedTools", "there is no tool %.80q; %s", tool, Instead(tool, c.tools))
 		}
 	}
 	switch {
 	case s.CompletionTool == "":
 		c.failIn(i, "completionTool", "it is missing; write the name of the tool that ends the stage, such as submit_%s", strings.ToLower(s.ID))
-	case !toolShape.MatchString(s.CompletionTool):
+	case !isName(s.CompletionTool, "_-"):
 		c.failIn(i, "completionTool", "%.80q is not a tool's name; write a letter and then letters, digits, _ or -, at most 64", s.CompletionTool)
+	case isServerTool(s.CompletionTool):
+		c.failIn(i, "completionTool", "%s could be a tool of an MCP server, whose names hold two underscores; write one without, such as submit_%s", s.CompletionTool, strings.ToLower(s.ID))
 	case s.CompletionTool == AllTools || slices.Contains(c.tools, s.CompletionTool):
 		c.failIn(i, "completionTool", "%s is the name of another tool; write one of its own, such as submit_%s", s.CompletionTool, strings.ToLower(s.ID))
 	}
@@ -158,7 +180,7 @@ func (c *checker) retryPolicy(i int, p RetryPolicy) {
 	case p.MaxAttempts < 1 || p.MaxAttempts > MaxAttempts:
 		c.failIn(i, "retryPolicy", "maxAttempts is %d; write 1 to %d", p.MaxAttempts, MaxAttempts)
 	case !slices.Contains(known, p.Backoff):
-		c.failIn(i, "retryPolicy", "there is no backoff %.80q; %s", p.Backoff, instead(p.Backoff, known))
+		c.failIn(i, "retryPolicy", "there is no backoff %.80q; %s", p.Backoff, Instead(p.Backoff, known))
 	case waits && p.DelayMs <= 0:
 		c.failIn(i, "retryPolicy", "backoff %s has no delay; write delay: 5s", p.Backoff)
 	case !waits && p.DelayMs != 0:
@@ -177,10 +199,11 @@ func (c *checker) choices(i int, s Stage) {
 		}
 		fail := func(format string, args ...any) {
 			c.failAt(c.lineOf(i, field), c.where(i, "next"), format, args...)
+			c.unsure = true
 		}
 		for m, id := range choice.Stages {
 			if c.d.index(id) < 0 {
-				fail("there is no stage %.80q; %s", id, instead(id, c.ids()))
+				fail("there is no stage %.80q; %s", id, Instead(id, c.ids()))
 			}
 			if slices.Index(choice.Stages, id) != m {
 				fail("%s is there twice; write each stage once", id)
@@ -195,7 +218,7 @@ func (c *checker) choices(i int, s Stage) {
 		case choice.Execution != Parallel:
 			fail("join is for parallel stages; write execution: %s, or name %s as the last of stages", Parallel, choice.Join)
 		case c.d.index(choice.Join) < 0:
-			fail("join is %.80q, which is no stage; %s", choice.Join, instead(choice.Join, c.ids()))
+			fail("join is %.80q, which is no stage; %s", choice.Join, Instead(choice.Join, c.ids()))
 		case slices.Contains(choice.Stages, choice.Join):
 			fail("join is %s, which is one of the stages it waits for; name another stage", choice.Join)
 		case len(choice.Stages) == 0:

@@ -8,8 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -199,15 +199,42 @@ func (s *Stage) settle() {
 	}
 }
 
-var (
-	idShape   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
-	toolShape = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
-)
-
 // CheckID says whether a text can name a workflow, a stage or a context value.
 func CheckID(id string) error {
-	if !idShape.MatchString(id) {
+	if !isName(id, "_") {
 		return fmt.Errorf("%.80q is not a name; write a letter and then letters, digits or _, at most 64", id)
 	}
 	return nil
 }
+
+// The shapes of names are looked for by hand, because regular expressions are
+// compiled whenever the program starts, also where it reads no workflow.
+
+// isName reports whether a text is a letter and then at most 63 letters, digits or
+// other characters given.
+func isName(text, others string) bool {
+	return len(text) > 0 && len(text) <= 64 && !digit(text[0]) && consists(text[:1], "") && consists(text, others)
+}
+
+// isServerTool reports whether a text is the name of an MCP server's tool:
+// server__tool.
+func isServerTool(text string) bool {
+	server, tool, ok := strings.Cut(text, "__")
+	if !ok || server == "" || !consists(server[:1], "") || !consists(server, "_-") {
+		return false
+	}
+	return len(server)-strings.Count(server, "_") <= 32 && tool != "" && consists(tool, "_-")
+}
+
+// consists reports whether a text has letters, digits and the others only.
+func consists(text, others string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if !digit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && strings.IndexByte(others, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }

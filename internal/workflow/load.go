@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -18,10 +18,17 @@ import (
 // Load reads a definition and checks all that can be checked without knowing the
 // tools of a session. A .md file has the definition as front matter and the body
 // of each stage under a heading with its id; every other file is YAML.
-func Load(file string, b []byte) (Definition, error) {
+func Load(file string, b []byte) (Definition, error) { return LoadFor(file, b, nil) }
+
+// LoadFor is Load with the tools of a session, so that all mistakes are told at once.
+func LoadFor(file string, b []byte, tools []string) (Definition, error) {
 	r := &reader{file: file, lines: map[string]int{}}
 	if len(b) > MaxFile {
 		r.fail(nil, "", "the file has %d bytes, at most %d are read; shorten it", len(b), MaxFile)
+		return Definition{}, r.problems.orNil()
+	}
+	if !utf8.Valid(b) {
+		r.failAt(1+bytes.Count(b[:validUntil(b)], []byte("\n")), "", "this line is not UTF-8 text; save the file as UTF-8")
 		return Definition{}, r.problems.orNil()
 	}
 	b = bytes.ReplaceAll(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
@@ -31,22 +38,62 @@ func Load(file string, b []byte) (Definition, error) {
 	if markdown {
 		b, rest, restLine = r.frontMatter(b)
 	}
-	var d Definition
-	if top := r.document(b); top != nil {
-		d = r.definition(top)
-	}
-	if markdown && len(r.problems) == 0 {
-		r.sections(&d, string(rest), restLine)
-	}
-	if len(r.problems) > 0 {
+	top := r.document(b)
+	if top == nil {
 		return Definition{}, r.problems.orNil()
+	}
+	d := r.definition(top)
+	if markdown {
+		before := r.problems
+		if r.sections(&d, string(rest), restLine); len(before) > 0 {
+			r.problems = before // the headings are compared with stages that may be others
+		}
 	}
 	d.File, d.lines = file, r.lines
 	d = Settle(d)
-	if err := Check(d, nil); err != nil {
-		return Definition{}, err
+	if problems := r.and(check(d, tools, len(r.problems) > 0)); len(problems) > 0 {
+		return Definition{}, problems.orNil()
 	}
 	return d, nil
+}
+
+// validUntil is where text stops being UTF-8.
+func validUntil(b []byte) int {
+	at := 0
+	for at < len(b) {
+		r, size := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
+// and adds what the check found to what the reader found, without what only
+// follows from that: a value that could not be read, or a field that seems to be
+// missing because its name is misspelt.
+func (r *reader) and(found Problems) Problems {
+	all := slices.Clone(r.problems)
+	for _, p := range found {
+		part, _, inPart := strings.Cut(p.Where, ", ")
+		if !inPart {
+			part = "" // the workflow itself
+		}
+		follows := slices.ContainsFunc(r.problems, func(known Problem) bool {
+			return within(known.Where, p.Where) || p.absent && known.Where == part
+		})
+		if textless := p.absent && strings.HasSuffix(p.Where, ", body"); !follows && !(r.astray && textless) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// within says whether a place is another or a part of it.
+func within(place, of string) bool {
+	rest, ok := strings.CutPrefix(place, of)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".,["))
 }
 
 // LoadDir reads every definition directly in a directory. The good ones are
@@ -84,16 +131,17 @@ func LoadDir(dir fs.FS) ([]Definition, error) {
 
 // readFile reads no more than Load takes and a byte to notice that.
 func readFile(dir fs.FS, name string) ([]byte, error) {
+	// Asked before it is opened: opening a pipe waits for a writer.
+	if info, err := fs.Stat(dir, name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
 	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
 
@@ -138,6 +186,7 @@ func (r *reader) sections(d *Definition, text string, line int) {
 			if strings.TrimSpace(l) == "" {
 				continue
 			}
+			r.astray = true
 			r.failAt(line+i, "", "this text belongs to no stage; write a heading with the stage's id first, such as # %s", firstID(*d))
 			return
 		}
@@ -163,8 +212,6 @@ func firstID(d Definition) string {
 	return d.Stages[0].ID
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // document returns the one mapping of a file, nil after a problem.
 func (r *reader) document(b []byte) *yaml.Node {
 	if len(r.problems) > 0 {
@@ -187,11 +234,11 @@ func (r *reader) document(b []byte) *yaml.Node {
 }
 
 func (r *reader) syntax(err error) {
-	text, line := err.Error(), 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		text = text[len(m[0]):]
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			line = n
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		number, after, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			text, line = after, n
 		}
 	}
 	r.failAt(line, "", "this is not YAML: %s", text)

@@ -14,6 +14,7 @@ func (c *checker) body(i int, s Stage) {
 		c.failIn(i, "body", "it is missing; write what the model has to do in this stage")
 	case len(s.Body) > MaxBody:
 		c.failIn(i, "body", "it has %d bytes, at most %d are allowed; shorten it", len(s.Body), MaxBody)
+		return // looking for names takes the longer the larger it is
 	}
 	line := c.lineOf(i, "body")
 	fail := func(offset int, text string) {
@@ -23,8 +24,8 @@ func (c *checker) body(i int, s Stage) {
 		c.failAt(offset, c.where(i, "body"), "%s", text)
 	}
 	pieces, wrong := split(s.Body)
-	if wrong != nil {
-		fail(wrong.line, wrong.text)
+	for _, f := range wrong {
+		fail(f.line, f.text)
 	}
 	for _, p := range pieces {
 		if p.path == nil {
@@ -111,7 +112,7 @@ func (c *checker) name(i int, sc scope, p []string) string {
 		}
 		known := append(slices.Clone(contextNames), sc.inputs...)
 		if len(p) == 1 || !slices.Contains(known, p[1]) {
-			return "there is no such name; " + instead(strings.Join(p[1:], "."), known)
+			return "there is no such name; " + Instead(strings.Join(p[1:], "."), known)
 		}
 		if p[1] == "upstream" && len(p) > 2 {
 			return c.upstreamName(i, p[2:])
@@ -131,7 +132,7 @@ func (c *checker) upstreamName(i int, p []string) string {
 	switch {
 	case from < 0:
 		return fmt.Sprintf("there is no stage %s; stages before this one: %s", p[0], list(ids))
-	case !c.earlier[i][from]:
+	case !c.earlier[i][from] && !c.unsure:
 		return fmt.Sprintf("%s never runs before this stage; stages before it: %s", p[0], list(ids))
 	case len(p) == 1:
 		return ""
@@ -146,7 +147,7 @@ func (c *checker) resultName(i int, before string, p []string) string {
 		return "name one of its fields; known: " + list(resultNames)
 	}
 	if !slices.Contains(resultNames, p[0]) {
-		return fmt.Sprintf("%s has no field %s; %s", before, p[0], instead(p[0], resultNames))
+		return fmt.Sprintf("%s has no field %s; %s", before, p[0], Instead(p[0], resultNames))
 	}
 	if p[0] != "output" {
 		return ""
@@ -168,7 +169,7 @@ func (c *checker) resultName(i int, before string, p []string) string {
 				known = append(known, k)
 			}
 			slices.Sort(known)
-			return fmt.Sprintf("the completionSchema of %s knows no %s in %s; %s", c.d.Stages[i].ID, name, before, instead(name, known))
+			return fmt.Sprintf("the completionSchema of %s knows no %s in %s; %s", c.d.Stages[i].ID, name, before, Instead(name, known))
 		}
 		schema, _ = next.(map[string]any)
 		before += "." + name

@@ -16,6 +16,8 @@ type Problem struct {
 	Line  int    // 0 where a definition was not read from a file
 	Where string // "stage Plan, turnCap"
 	Text  string // what is wrong and what to write instead
+
+	absent bool // it is about a field that is not in the file
 }
 
 func (p Problem) Error() string {
@@ -100,8 +102,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// instead says what to write for an unknown name.
-func instead(name string, known []string) string {
+// Instead says what to write for an unknown name.
+func Instead(name string, known []string) string {
 	if near := closest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %s? known: %s", near, list(known))
 	}

@@ -19,6 +19,7 @@ type reader struct {
 	file     string
 	problems Problems
 	lines    map[string]int
+	astray   bool // text of a Markdown file belongs to no stage
 }
 
 // field is one key of a mapping.
@@ -55,7 +56,7 @@ func (r *reader) fields(n *yaml.Node, where string, known []string) []field {
 		case seen[key.Value]:
 			r.fail(key, where, "%s is there twice; keep one", key.Value)
 		case known != nil && !slices.Contains(known, key.Value):
-			r.fail(key, where, "there is no field %.80q; %s", key.Value, instead(key.Value, known))
+			r.fail(key, where, "there is no field %.80q; %s", key.Value, Instead(key.Value, known))
 		default:
 			all = append(all, field{key.Value, value})
 		}

@@ -94,13 +94,20 @@ func decode(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	v, err := decodeNumbers(raw)
+	if err != nil {
 		return nil, err
 	}
 	return numbers(v), nil
+}
+
+// decodeNumbers reads JSON with numbers as they are written.
+func decodeNumbers(raw json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	err := d.Decode(&v)
+	return v, err
 }
 
 func numbers(v any) any {

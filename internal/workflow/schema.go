@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 const (
-	schemaURL = "https://schema.invalid/" // a name, never fetched
+	schemaURL = "https://schema.invalid/" // names, never fetched
+	partsURL  = "https://parts.invalid/"
 	draft     = "https://json-schema.org/draft/2020-12/schema"
 
 	maxFaults       = 20  // of a payload told at once
@@ -22,18 +21,17 @@ const (
 	maxPayloadDepth = 32
 )
 
-// sealed is a loader that loads nothing: a schema is whole in its definition.
-type sealed struct{}
-
-func (sealed) Load(url string) (any, error) {
-	return nil, fmt.Errorf("$ref to %s leads out of the schema, which is not followed; copy that schema under $defs and write #/$defs/name", strings.TrimPrefix(url, schemaURL))
-}
-
-func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
-	if len(raw) > MaxSchema {
+// compileSchema reads a schema that is whole in its definition.
+func compileSchema(raw json.RawMessage) (*tree, error) {
+	switch {
+	case len(raw) > MaxSchema:
 		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed; shorten it", len(raw), MaxSchema)
+	case !jsontext.Value(raw).IsValid():
+		return nil, errors.New("it is not JSON with unique names in UTF-8")
+	case depth(raw) > maxDepth:
+		return nil, fmt.Errorf("it is nested more than %d deep; make it flatter", maxDepth)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	doc, err := decodeNumbers(raw)
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
@@ -44,34 +42,26 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
 	case top["$schema"] != nil && top["$schema"] != draft:
 		return nil, fmt.Errorf("$schema is %.80q; write %s or leave it out", fmt.Sprint(top["$schema"]), draft)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(sealed{})
-	if err := c.AddResource(schemaURL, doc); err != nil {
+	var looked shaper
+	if looked.schema("", doc); len(looked.faults) > 0 {
+		all := &PayloadError{Faults: firstFaults(looked.faults, true)}
+		return nil, fmt.Errorf("it is not a JSON Schema of draft 2020-12: %s", strings.Join(all.lines("the schema"), "; "))
+	}
+	root := new(jsonschema.Schema)
+	if err := json.Unmarshal(raw, root); err != nil {
+		return nil, fmt.Errorf("it is not a JSON Schema of draft 2020-12: %w", err)
+	}
+	t, err := plant(root)
+	if err != nil {
 		return nil, err
 	}
-	schema, err := c.Compile(schemaURL)
-	if err != nil {
-		return nil, schemaError(err)
-	}
-	if cost := (weigher{}).weigh(schema, maxPayloadDepth); cost > maxWork {
+	if t.weight = (weigher{t, map[weighed]int{}}).weigh(root, maxPayloadDepth); t.weight > maxWork {
 		return nil, errors.New("checking a payload against it could take for ever, because its references multiply or lead in a circle; write each $ref once")
 	}
-	return schema, nil
-}
-
-func schemaError(err error) error {
-	var load *jsonschema.LoadURLError
-	var invalid *jsonschema.SchemaValidationError
-	var broken *jsonschema.ValidationError
-	switch {
-	case errors.As(err, &load):
-		return load.Err
-	case errors.As(err, &invalid) && errors.As(invalid.Err, &broken):
-		all := &PayloadError{Faults: firstFaults(broken)}
-		return fmt.Errorf("it is not a JSON Schema of draft 2020-12: %s", strings.Join(all.lines(), "; "))
+	if t.library, err = root.Resolve(&jsonschema.ResolveOptions{BaseURI: schemaURL}); err != nil {
+		return nil, errors.New(clean(err.Error()))
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, ""))
+	return t, nil
 }
 
 // Fault is one thing wrong with a payload.
@@ -87,10 +77,10 @@ type PayloadError struct {
 	Faults []Fault `json:"faults"`
 }
 
-func (e *PayloadError) lines() []string {
+func (e *PayloadError) lines(whole string) []string {
 	lines := make([]string, 0, len(e.Faults))
 	for _, f := range e.Faults {
-		where := "the payload"
+		where := whole
 		if f.Pointer != "" {
 			where = f.Pointer
 		}
@@ -101,7 +91,7 @@ func (e *PayloadError) lines() []string {
 
 func (e *PayloadError) Error() string {
 	return fmt.Sprintf("%s was not accepted:\n- %s\nCall %s again with the whole payload, corrected.",
-		e.Tool, strings.Join(e.lines(), "\n- "), e.Tool)
+		e.Tool, strings.Join(e.lines("the payload"), "\n- "), e.Tool)
 }
 
 // Accept checks a completion payload. A *PayloadError says what is wrong with it;
@@ -123,22 +113,24 @@ func (s Stage) Accept(payload []byte) error {
 	if err != nil {
 		return fmt.Errorf("stage %s, completionSchema: %w", s.ID, err)
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
-	if err != nil {
-		return refuse("it is not JSON: %v", err)
+	if most := schema.effort(payload); most > maxEffort {
+		return refuse("it takes %d checks, because the schema has so many alternatives, and at most %d are made; make it smaller, or write large results to files and name them", most, maxEffort)
 	}
-	var wrong *jsonschema.ValidationError
-	if err := schema.Validate(v); errors.As(err, &wrong) {
-		return &PayloadError{Tool: s.CompletionTool, Faults: firstFaults(wrong)}
-	} else if err != nil {
-		return fmt.Errorf("stage %s, completionSchema: %w", s.ID, err)
+	if wrong := schema.faults(payload); len(wrong) > 0 {
+		return &PayloadError{Tool: s.CompletionTool, Faults: wrong}
 	}
 	return nil
 }
 
 // depth is how deep valid JSON is nested.
 func depth(b []byte) int {
-	deepest, now, text := 0, 0, false
+	deepest, _ := measure(b)
+	return deepest
+}
+
+// measure tells how deep valid JSON is nested and about how many values it has.
+func measure(b []byte) (deepest, values int) {
+	now, text := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case text && c == '\\':
@@ -148,66 +140,41 @@ func depth(b []byte) int {
 		case text:
 		case c == '{' || c == '[':
 			now++
+			values++
 			deepest = max(deepest, now)
 		case c == '}' || c == ']':
 			now--
+		case c == ',':
+			values++
 		}
 	}
-	return deepest
+	return deepest, values + 1
 }
 
-// firstFaults bounds what is told at once: more than that nobody corrects in one go.
-func firstFaults(e *jsonschema.ValidationError) []Fault {
-	all := faultsOf(e, nil)
-	if more := len(all) - maxFaults; more > 0 {
-		all = append(slices.Clone(all[:maxFaults]), Fault{Text: fmt.Sprintf("and %d more faults", more)})
+// firstFaults bounds what is told at once: more than that nobody corrects in one
+// go. Unless these are all, more of them may not have been looked for.
+func firstFaults(found []Fault, all bool) []Fault {
+	more := len(found) - maxFaults
+	if more <= 0 {
+		return found
 	}
-	return all
+	text := fmt.Sprintf("and %d more faults", more)
+	if !all {
+		text = fmt.Sprintf("and at least %d more faults", more)
+	}
+	return append(slices.Clone(found[:maxFaults]), Fault{Text: text})
 }
 
-// faultsOf flattens an error to what a reader can correct. Alternatives stay one
-// fault: none of them alone has to be met.
-func faultsOf(e *jsonschema.ValidationError, all []Fault) []Fault {
-	pointer := pointerTo(e.InstanceLocation)
-	switch k := e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf:
-		var ways []string
-		for _, c := range e.Causes {
-			for _, f := range faultsOf(c, nil) {
-				ways = append(ways, strings.TrimPrefix(f.Pointer+": "+f.Text, pointer+": "))
-			}
-		}
-		if len(ways) == 0 { // more than one of oneOf fits
-			ways = []string{"it fits more than one of the alternatives"}
-		}
-		return append(all, Fault{pointer, shorten("one of these has to be put right: " + strings.Join(ways, " | "))})
-	case *kind.Type:
-		text := fmt.Sprintf("it is %s, but has to be %s", k.Got, strings.Join(k.Want, " or "))
-		if k.Got == "string" && (slices.Contains(k.Want, "array") || slices.Contains(k.Want, "object")) {
-			text += " (the value itself, not JSON inside a string)"
-		}
-		return append(all, Fault{pointer, text})
-	}
-	if len(e.Causes) == 0 {
-		return append(all, Fault{pointer, shorten(e.BasicOutput().Error.String())})
-	}
-	for _, c := range e.Causes {
-		all = faultsOf(c, all)
-	}
-	return all
-}
+func shorten(text string) string { return cut(text, maxFault) }
 
-func shorten(text string) string {
-	if len(text) > maxFault {
-		return strings.ToValidUTF8(text[:maxFault], "") + "…"
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }
 
-func pointerTo(tokens []string) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
-	}
-	return b.String()
+// pointerTo is a name as a step of a JSON pointer.
+func pointerTo(name string) string {
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -19,15 +18,28 @@ type piece struct {
 	line int // of the body, from 0
 }
 
-var placeholder = regexp.MustCompile(`^ctx(\.[A-Za-z_][A-Za-z0-9_]*)+$`)
+// isPlaceholder reports whether a text is ctx and then names, each after a point.
+func isPlaceholder(text string) bool {
+	names := strings.Split(text, ".")
+	if names[0] != "ctx" || len(names) == 1 {
+		return false
+	}
+	for _, name := range names[1:] {
+		if name == "" || digit(name[0]) || !consists(name, "_") {
+			return false
+		}
+	}
+	return true
+}
 
 // split cuts a body at its placeholders. \{{ stands for the braces themselves.
-func split(body string) ([]piece, *fault) {
+func split(body string) ([]piece, []fault) {
 	var pieces []piece
+	var wrong []fault
 	for at := 0; ; {
 		open := strings.Index(body[at:], "{{")
-		if open < 0 {
-			return append(pieces, piece{text: body[at:]}), nil
+		if open < 0 || len(wrong) > maxProblems {
+			return append(pieces, piece{text: body[at:]}), wrong
 		}
 		open += at
 		if open > at && body[open-1] == '\\' {
@@ -40,11 +52,14 @@ func split(body string) ([]piece, *fault) {
 		name := strings.TrimSpace(inner)
 		switch {
 		case !closed || strings.Contains(inner, "\n"):
-			return nil, &fault{line, `{{ is not closed on its line; write {{ctx.name}}, or \{{ for the braces themselves`}
-		case !placeholder.MatchString(name):
-			return nil, &fault{line, fmt.Sprintf(`{{%.60s}} is no placeholder; write {{ctx.name}}, or \{{ for the braces themselves`, name)}
+			wrong = append(wrong, fault{line, `{{ is not closed on its line; write {{ctx.name}}, or \{{ for the braces themselves`})
+			at = open + 2
+			continue
+		case !isPlaceholder(name):
+			wrong = append(wrong, fault{line, fmt.Sprintf(`{{%.60s}} is no placeholder; write {{ctx.name}}, or \{{ for the braces themselves`, name)})
+		default:
+			pieces = append(pieces, piece{text: body[at:open]}, piece{path: strings.Split(name, "."), line: line})
 		}
-		pieces = append(pieces, piece{text: body[at:open]}, piece{path: strings.Split(name, "."), line: line})
 		at = open + 2 + len(inner) + 2
 	}
 }
@@ -53,8 +68,8 @@ func split(body string) ([]piece, *fault) {
 // placeholder inside of one stays as it is.
 func (s Stage) Prompt(c Context) (string, error) {
 	pieces, wrong := split(s.Body)
-	if wrong != nil {
-		return "", fmt.Errorf("stage %s, body: %s", s.ID, wrong.text)
+	if len(wrong) > 0 {
+		return "", fmt.Errorf("stage %s, body: %s", s.ID, wrong[0].text)
 	}
 	fields, err := c.fields(s)
 	if err != nil {

@@ -1,13 +1,19 @@
 package workflow
 
-import "github.com/santhosh-tekuri/jsonschema/v6"
+import "github.com/google/jsonschema-go/jsonschema"
 
 // maxWork is how many schemas one value of a payload may be checked against.
 const maxWork = 10_000
 
+// maxEffort is how many such checks a whole payload may need: some seconds.
+const maxEffort = 4_000_000
+
 // weigher bounds the work a schema asks for. References can multiply it: twenty
 // definitions that each use the next twice are a million checks of one value.
-type weigher map[weighed]int
+type weigher struct {
+	tree  *tree
+	known map[weighed]int
+}
 
 type weighed struct {
 	schema *jsonschema.Schema
@@ -26,12 +32,12 @@ func (w weigher) value(s *jsonschema.Schema, depth int, array bool) int {
 		return 0
 	}
 	at := weighed{s, depth, array}
-	if known, ok := w[at]; ok {
+	if known, ok := w.known[at]; ok {
 		return known
 	}
-	w[at] = maxWork + 1 // whoever comes back before the sum is known goes in a circle
-	sum := 1
-	for _, same := range inPlace(s) {
+	w.known[at] = maxWork + 1 // whoever comes back before the sum is known goes in a circle
+	sum := own(s)
+	for _, same := range w.tree.inPlace(s) {
 		sum = min(sum+w.value(same, depth, array), maxWork+1)
 	}
 	groups := members(s)
@@ -45,31 +51,25 @@ func (w weigher) value(s *jsonschema.Schema, depth int, array bool) int {
 		}
 		sum = min(sum+heaviest, maxWork+1)
 	}
-	w[at] = sum
+	w.known[at] = sum
 	return sum
 }
 
-// inPlace are the schemas that the same value is checked against too.
-func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}
-	if s.DynamicRef != nil {
-		all = append(all, s.DynamicRef.Ref)
+// own is the work of a schema itself: every name and value it lists is gone through,
+// and four of them take about as long as a check.
+func own(s *jsonschema.Schema) int {
+	listed := len(s.Enum) + len(s.Required) + len(s.Properties)
+	for _, names := range s.DependentRequired {
+		listed += 1 + len(names)
 	}
-	all = append(append(append(all, s.AllOf...), s.AnyOf...), s.OneOf...)
-	for _, d := range s.DependentSchemas {
-		all = append(all, d)
-	}
-	return all
+	return 1 + listed/4
 }
 
 // members are the schemas that the members of an object are checked against.
 func members(s *jsonschema.Schema) [][]*jsonschema.Schema {
-	named := []*jsonschema.Schema{s.UnevaluatedProperties}
+	named := []*jsonschema.Schema{s.UnevaluatedProperties, s.AdditionalProperties}
 	for _, p := range s.Properties {
 		named = append(named, p)
-	}
-	if more, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
-		named = append(named, more)
 	}
 	groups := [][]*jsonschema.Schema{named, {s.PropertyNames}}
 	for _, p := range s.PatternProperties {
@@ -80,6 +80,6 @@ func members(s *jsonschema.Schema) [][]*jsonschema.Schema {
 
 // items are the schemas that the items of an array are checked against.
 func items(s *jsonschema.Schema) [][]*jsonschema.Schema {
-	listed := append([]*jsonschema.Schema{s.Items2020, s.UnevaluatedItems}, s.PrefixItems...)
+	listed := append([]*jsonschema.Schema{s.Items, s.UnevaluatedItems}, s.PrefixItems...)
 	return [][]*jsonschema.Schema{listed, {s.Contains}}
 }

@@ -6,8 +6,10 @@ import (
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 	"stave/internal/model"
 )
 
@@ -23,16 +25,23 @@ type driver struct {
 var (
 	trusting = driver{func(q string) machine.Command {
 		switch q {
-		case "may_run":
+		case "may_run", "grant_stage_tool":
 			return tool.Approve{}
 		case "what_to_say":
 			return tool.Reply{Text: "yes"}
+		case "may_go_on":
+			return workflow.GoOn{}
 		}
 		return tool.Retry{}
 	}}
 	careful = driver{func(q string) machine.Command {
-		if q == "what_happened" {
+		switch q {
+		case "what_happened":
 			return tool.NotHappened{}
+		case "grant_stage_tool":
+			return tool.Defer{}
+		case "may_go_on":
+			return workflow.Cancel{}
 		}
 		return tool.Deny{}
 	}}
@@ -77,7 +86,37 @@ func goOnWith(w *World, j Job) machine.Command {
 	if c := reserve(w, j); c != nil {
 		return c
 	}
+	if c := goOnInStage(w, j); c != nil {
+		return c
+	}
 	return done(j.Work)
+}
+
+// goOnInStage is what a stage and its model do that do their best, nil for
+// anybody else.
+func goOnInStage(w *World, j Job) machine.Command {
+	switch j.Work.(type) {
+	case turn.CallModel:
+		if w.stageOf(j.Path) == "" {
+			return nil
+		}
+		call := proposal(fmt.Sprintf("h%d:hand", w.seq))
+		return turn.ReceiveToolCalls{Calls: []turn.Proposal{call}, Bill: turn.Bill{Usage: model.Usage{InputTokens: 3, OutputTokens: 2}}}
+	case stage.Judge:
+		return stage.Assert{Verdict: fairly(data[stage.Data](w, j.Path))}
+	}
+	return nil
+}
+
+// fairly judges an attempt as a stage without a rule of its own does.
+func fairly(d stage.Data) string {
+	switch {
+	case d.Gate != "":
+		return d.Gate
+	case d.Output == nil:
+		return stage.Retry
+	}
+	return stage.OK
 }
 
 // reserve is what has to come before the model call of a job, nil if nothing.
@@ -100,6 +139,16 @@ func done(work any) machine.Command {
 		return turn.Finish{Output: []model.Part{{Text: "done"}}, Stop: model.StopEnd, Bill: turn.Bill{Usage: model.Usage{InputTokens: 3, OutputTokens: 2}}}
 	case tool.RunTool:
 		return tool.Succeed{Output: tool.Output{Text: "ok"}}
+	case stage.SetUp:
+		return stage.Prepare{Prepared: stage.Prepared{Context: []byte("{}"), Tools: []string{"read"}}}
+	case stage.Render:
+		return stage.Initialize{Prompt: "You are a stage."}
+	case stage.CheckGate:
+		return stage.Gate{Verdict: stage.Proceed}
+	case stage.Wait:
+		return stage.Again{}
+	case workflow.ChooseNext:
+		return workflow.Choose{}
 	}
 	panic(fmt.Sprintf("nobody does %T", work))
 }
@@ -119,8 +168,13 @@ func restful(w *World) error {
 	}
 	s := w.Session()
 	switch state := w.State(SessionPath); state {
-	case "paused", "suspended", "closed", "archived", machine.None:
+	case "paused", "suspended":
+		return cutInStages(w)
+	case "closed", "archived", machine.None:
 	case "active":
+		if left := append(w.paths("stage", ""), w.paths("workflow", "")...); len(left) > 0 {
+			return fmt.Errorf("stuck: %s is %s and nothing is due", left[0], w.State(left[0]))
+		}
 		if len(s.Waiting) > 0 || s.Running {
 			return fmt.Errorf("stuck: %d messages wait (running: %t) and nothing is due", len(s.Waiting), s.Running)
 		}
@@ -131,6 +185,19 @@ func restful(w *World) error {
 		}
 	default:
 		return fmt.Errorf("stuck: the session is %s and nothing is due", state)
+	}
+	return nil
+}
+
+// cutInStages holds that in a stopped session a stage waits only for an agent that
+// goes on by itself.
+func cutInStages(w *World) error {
+	for _, p := range w.paths("stage", "") {
+		d := data[stage.Data](w, p)
+		a := data[agent.Data](w, w.agentPath(d.AgentID))
+		if w.State(p) != "act" || !a.Cut && len(a.Tasks) == 0 {
+			return fmt.Errorf("stuck: %s is %s, its agent has nothing to go on with", p, w.State(p))
+		}
 	}
 	return nil
 }

@@ -57,14 +57,17 @@ func (w *World) QuestionAt(p Path) (Question, bool) {
 	return q, true
 }
 
-// choices leaves out the answer that fits only the other kind of question: a
-// call is approved, a question gets a reply.
+// choices leaves out the answers that fit only another kind of question: a call is
+// approved, a question gets a reply, and only a grant can be deferred.
 func choices(ask any, possible []string) []string {
-	unfit := machine.Verb(tool.Reply{})
-	if _, isQuestion := ask.(tool.WhatToSay); isQuestion {
-		unfit = machine.Verb(tool.Approve{})
+	unfit := []string{machine.Verb(tool.Reply{}), machine.Verb(tool.Defer{})}
+	switch ask.(type) {
+	case tool.WhatToSay:
+		unfit[0] = machine.Verb(tool.Approve{})
+	case tool.GrantStageTool:
+		unfit = unfit[:1]
 	}
-	return slices.DeleteFunc(possible, func(verb string) bool { return verb == unfit })
+	return slices.DeleteFunc(possible, func(verb string) bool { return slices.Contains(unfit, verb) })
 }
 
 // Jobs returns all work that is due, in path order.

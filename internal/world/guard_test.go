@@ -67,7 +67,7 @@ var guards = []guard{
 	// The log.
 	{"", "it follows rune 2", "session create", []forged{{path: "session", kind: "seq+1"}}},
 	{"", "unknown rune kind", "session create", []forged{{path: "session", kind: "session.painted", arrow: "created>created"}}},
-	{"", `there is no machine at "stage:1"`, "session create", []forged{{path: "stage:1", kind: "session.paused"}}},
+	{"", `there is no machine at "plan:1"`, "session create", []forged{{path: "plan:1", kind: "session.paused"}}},
 	{"", "reading its payload", "session create", []forged{{path: "session", kind: "session.message_received", arrow: "created>created", payload: `{"message":"one"}`}}},
 	{"", `leaves "active", but the machine is in "created"`, "session create", []forged{{path: "session", kind: "session.paused", arrow: "active>paused"}}},
 	{"", `no arrow session.paused from "created" to "paused"`, "session create", []forged{{path: "session", kind: "session.paused", arrow: "created>paused"}}},
@@ -155,7 +155,7 @@ const (
 // TestGuardedAppend shows that no forged rune gets into a world: each is refused
 // with the promise it breaks, and leaves the world as it was.
 func TestGuardedAppend(t *testing.T) {
-	for i, g := range slices.Concat(guards, limitGuards) {
+	for i, g := range slices.Concat(guards, limitGuards, stageGuards) {
 		t.Run(fmt.Sprintf("%d %s", i, strings.TrimSpace(g.breaks+" "+g.detail)), func(t *testing.T) {
 			w := New(testLog)
 			if g.before != "" {
@@ -191,7 +191,7 @@ func TestGuardedAppend(t *testing.T) {
 // TestGuardsCoverLaws shows that every law at every kind has a log that breaks it.
 func TestGuardsCoverLaws(t *testing.T) {
 	broken := map[string]bool{}
-	for _, g := range slices.Concat(guards, limitGuards) {
+	for _, g := range slices.Concat(guards, limitGuards, stageGuards) {
 		broken[g.breaks] = true
 	}
 	for kind, list := range laws {

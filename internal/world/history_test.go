@@ -26,6 +26,12 @@ type history struct {
 	now      runelog.Rune // being read
 	books    books
 	memory   map[string]bool // what was approved for calls to come
+
+	runs    map[string]*runFacts
+	stages  map[string]*stageFacts
+	stageOf map[string]string // of the agents that are there
+	parents map[string]string // of all agents
+	rootID  string
 }
 
 type turnFacts struct {
@@ -66,12 +72,16 @@ type payload struct {
 	Of       string         `json:"digest"`
 	Messages int            `json:"messages"`
 	Status   string         `json:"status"`
+	Reason   string         `json:"reason"`
+	Bill     any            `json:"bill"`
+	Root     string         `json:"root_agent_id"`
 }
 
 func newHistory() *history {
 	return &history{
 		at: map[string]string{}, turns: map[string]*turnFacts{}, calls: map[string]*callFacts{}, consumed: map[uint64]bool{},
 		lastTurn: map[string]int{}, books: newBooks(), memory: map[string]bool{},
+		runs: map[string]*runFacts{}, stages: map[string]*stageFacts{}, stageOf: map[string]string{}, parents: map[string]string{},
 	}
 }
 
@@ -104,7 +114,8 @@ func (h *history) add(r runelog.Rune) {
 	h.now = r
 	var p payload
 	var m money
-	if json.Unmarshal(r.Payload, &p) != nil || json.Unmarshal(r.Payload, &m) != nil {
+	var sp stagePayload
+	if json.Unmarshal(r.Payload, &p) != nil || json.Unmarshal(r.Payload, &m) != nil || json.Unmarshal(r.Payload, &sp) != nil {
 		h.hold("INV-LOG-SCHEMA", false)
 		return
 	}
@@ -126,15 +137,23 @@ func (h *history) add(r runelog.Rune) {
 	case "session":
 		h.session(r, p)
 	case "agent":
-		h.agent(r)
+		h.agent(r, sp)
+	case "workflow":
+		h.workflow(r, sp)
+	case "stage":
+		h.stage(r, sp)
 	case "turn":
 		h.turn(r, p)
 	case "tool":
 		h.tool(r, p, parent)
 	}
 	h.seq, h.at[r.Path] = r.Seq, r.To
-	if slices.Contains([]string{"tool.result", "turn.finalized", "agent.terminated", "agent.failed"}, r.Kind) {
+	if slices.Contains([]string{
+		"tool.result", "turn.finalized", "agent.terminated", "agent.failed",
+		"stage.exited", "stage.failed", "stage.cancelled", "workflow.completed", "workflow.failed", "workflow.cancelled",
+	}, r.Kind) {
 		delete(h.at, r.Path)
+		delete(h.stageOf, r.Path)
 		delete(h.turns, r.Path)
 		delete(h.calls, r.Path)
 	}
@@ -156,7 +175,7 @@ func (h *history) session(r runelog.Rune, p payload) {
 	message := uint64(number)
 	switch r.Kind {
 	case "session.created":
-		h.config = p.Config
+		h.config, h.rootID = p.Config, p.Root
 	case "session.message_received":
 		h.messages++
 		h.hold("INV-TURN-INPUT-ONCE", message == h.messages)
@@ -175,9 +194,10 @@ func (h *history) session(r runelog.Rune, p payload) {
 	}
 }
 
-func (h *history) agent(r runelog.Rune) {
+func (h *history) agent(r runelog.Rune, p stagePayload) {
 	switch r.Kind {
 	case "agent.spawning":
+		h.employed(r, p)
 		s := h.at["session"]
 		h.hold("INV-AGENT-TREE", s == "created" || s == "active" || r.Path != string(RootPath) && (s == "paused" || s == "suspended"))
 	case "agent.terminated":
@@ -198,6 +218,7 @@ func (h *history) turn(r runelog.Rune, p payload) {
 		agent := string(Path(r.Path).parent())
 		h.hold("INV-TURN-ORDER", p.Number > h.lastTurn[agent])
 		h.lastTurn[agent], t.attempt = p.Number, 1
+		h.request(agent)
 	case "turn.compacted":
 		h.hold("INV-TURN-COMPACT", p.Messages > 0 && len(t.received) == 0)
 	case "turn.assistant_delta":
@@ -217,8 +238,10 @@ func (h *history) turn(r runelog.Rune, p payload) {
 	case "turn.tools_finished":
 		h.allAnswered(r.Path, t)
 		t.attempt, t.received = 1, nil
+		h.request(string(Path(r.Path).parent()))
 	case "turn.completed", "turn.interrupted", "turn.error":
 		t.ended++
+		h.unasked(r, p)
 		h.hold("INV-TURN-TERMINAL", t.ended == 1)
 		h.allAnswered(r.Path, t)
 		h.hold("INV-TURN-FINAL-EQ-DELTAS", r.Kind != "turn.interrupted" || r.From != "streaming" || p.Partial == t.said)
@@ -286,7 +309,7 @@ func (h *history) approved(r runelog.Rune, p payload, c *callFacts, t *turnFacts
 	h.hold("INV-APPR-HUMAN", p.Approver == r.By && person == (r.From == "awaiting_approval"))
 	h.hold("INV-SESSION-MODE-FIXED", h.config["read_only"] != true || c.safety == "read_only")
 	remembered := h.memory[c.tool+"/"] || h.memory[c.tool+"/"+c.digest]
-	h.hold("INV-SESSION-MODE-FIXED", h.config["mode"] == "yolo" || person || c.safety == "read_only" || remembered)
+	h.hold("INV-SESSION-MODE-FIXED", h.granted(r, c.tool, person) || h.config["mode"] == "yolo" || person || c.safety == "read_only" || remembered)
 	h.hold("INV-APPR-QUESTION", c.safety != "question")
 	for id, group := range t.received {
 		h.hold("INV-TOOL-PARALLEL-SAFE", group >= c.group || t.results[id] == 1)
@@ -296,6 +319,9 @@ func (h *history) approved(r runelog.Rune, p payload, c *callFacts, t *turnFacts
 // rest holds what must be true once nothing is running.
 func (h *history) rest() {
 	open := slices.Concat(h.under("", "turn"), h.under("", "tool"))
+	if h.at["session"] == "active" {
+		open = slices.Concat(open, h.under("", "stage"), h.under("", "workflow"), slices.Collect(maps.Keys(h.stageOf)))
+	}
 	if len(open) > 0 {
 		h.faults = append(h.faults, fmt.Sprintf("INV-TURN-TERMINAL, INV-TOOL-TERMINAL at rest: %v of %v", open, slices.Sorted(maps.Keys(h.at))))
 	}

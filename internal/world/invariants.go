@@ -32,11 +32,12 @@ var laws = map[string][]law{
 	"session.created":          {{"INV-SESSION-FIRST", isFirst}},
 	"session.closed":           {{"INV-SESSION-QUIESCE", nothingElseLives}},
 	"session.turn_admitted":    {{"INV-TURN-SEQUENTIAL", noTurnRuns}},
-	"agent.spawning":           {{"INV-AGENT-PARENT", sessionLives}, {"INV-AGENT-NO-ESCALATE", insideParent}, {"INV-BUDGET-TREE", roomForAgent}},
+	"agent.spawning":           {{"INV-AGENT-PARENT", sessionLives}, {"INV-AGENT-NO-ESCALATE", insideParent}, {"INV-BUDGET-TREE", roomForAgent}, {"INV-STAGE-AGENT", worksForStage}},
+	"agent.told":               {{"INV-STAGE-AGENT", toldByStage}},
 	"turn.reserved":            {{"INV-BUDGET-NONNEG", roomForCall}},
 	"session.rewound":          {{"INV-REWIND-BACK", rewindsBack}},
 	"session.budget_set":       {{"INV-BUDGET-RAISE-HUMAN", setByPerson}},
-	"turn.started":             {{"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TURN-SEQUENTIAL", agentsOnlyTurn}},
+	"turn.started":             {{"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TURN-SEQUENTIAL", agentsOnlyTurn}, {"INV-STAGE-TURN-CAP", insideCap}},
 	"turn.call_finished":       {{"INV-TOOL-TERMINAL", hasResult}},
 	"turn.tools_finished":      {{"INV-TURN-CALLS-CLOSED", noOpenCall}},
 	"turn.completed":           {{"INV-TURN-CALLS-CLOSED", noOpenCall}, {"INV-BUDGET-RESERVE", reservedFirst}},
@@ -48,7 +49,10 @@ var laws = map[string][]law{
 	"tool.call":                {{"INV-TOOL-CALL-OF-TURN", turnExpectsCall}},
 	"tool.restarted":           {{"INV-APPR-HUMAN", answeredByPerson}},
 	"tool.result":              {{"INV-APPR-HUMAN", answeredByPerson}},
-	"tool.approved":            {{"INV-APPR-HUMAN", answeredByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TOOL-ORDER", groupIsNext}, {"INV-BUDGET-NONNEG", roomForTool}},
+	"tool.approved":            {{"INV-APPR-HUMAN", answeredByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TOOL-ORDER", groupIsNext}, {"INV-BUDGET-NONNEG", roomForTool}, {"INV-STAGE-ENVELOPE", insideEnvelope}},
+	"workflow.started":         {{"INV-WORKFLOW-HUMAN", startedByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}},
+	"workflow.confirmed":       {{"INV-WORKFLOW-HUMAN", confirmedByPerson}},
+	"stage.begun":              {{"INV-WORKFLOW-ORDER", chosenByRun}},
 }
 
 // permit holds the laws of one move, before it is taken.
@@ -72,7 +76,7 @@ func isFirst(w *World, p Path, _ machine.Move, _ string) error {
 }
 
 func nothingElseLives(w *World, _ Path, _ machine.Move, _ string) error {
-	for _, name := range []string{"agent", "turn", "tool"} {
+	for _, name := range []string{"agent", "turn", "tool", "stage", "workflow"} {
 		if left := w.paths(name, ""); len(left) > 0 {
 			return fmt.Errorf("%s is still there", left[0])
 		}

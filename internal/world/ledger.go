@@ -93,14 +93,26 @@ func (w *World) book(p Path, before node, mv machine.Move, ts int64) {
 		w.release(p, before, e.Free || mv.From != "streaming")
 	case turn.Finalized:
 		took := max(0, ts-before.begun)
-		// Who waits for another's turn is in a turn itself, so each counts its own.
 		clock := func(a *account) { a.Spent.WallMs += took }
-		if w.enter(AgentOf(p), clock); AgentOf(p) == RootPath {
-			w.enter(SessionPath, clock)
+		for _, payer := range w.clocks(AgentOf(p)) {
+			w.enter(payer, clock)
 		}
 	case tool.Approved:
 		w.charge(AgentOf(p), func(a *account) { a.Spent.ToolCalls++ })
 	}
+}
+
+// clocks are the accounts that an agent's time counts for. Who waits for another's
+// turn is in a turn itself, so each counts its own; but nobody waits in a turn for
+// a stage, so its time counts for all above it.
+func (w *World) clocks(at Path) []Path {
+	switch {
+	case at == RootPath:
+		return []Path{at, SessionPath}
+	case data[agent.Data](w, at).Stage != "":
+		return slices.DeleteFunc(slices.Collect(w.chain(at)), func(p Path) bool { return p == RootPath })
+	}
+	return []Path{at}
 }
 
 // settle replaces a reservation by what the call really cost. Where the provider

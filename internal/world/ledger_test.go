@@ -235,7 +235,7 @@ func TestWho(t *testing.T) {
 		}
 	}
 	states := fmt.Sprint(s.AgentState("agt_a"), s.AgentState("agt_x"), s.AgentState("agt_1"))
-	if want := "{agt_a true true   agt_1} {agt_x false false   } {agt_1 true true   }"; states != want {
+	if want := "{agt_a true true   agt_1 false} {agt_x false false    false} {agt_1 true true    false}"; states != want {
 		t.Errorf("got  %s\nwant %s", states, want)
 	}
 }

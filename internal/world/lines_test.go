@@ -10,14 +10,17 @@ import (
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 	"stave/internal/model"
 )
 
 // boxes are the tables as the tests read them.
 var boxes = map[string][]machine.Box{
 	"session": session.Machine.Boxes, "agent": agent.Machine.Boxes, "turn": turn.Machine.Boxes, "tool": tool.Machine.Boxes,
+	"workflow": workflow.Machine.Boxes, "stage": stage.Machine.Boxes,
 }
 
 // commandType finds a command by its machine and verb, and whether people send it.
@@ -33,7 +36,7 @@ func commandType(machineName, verb string) (t reflect.Type, person bool) {
 }
 
 // jobVerbs are the commands by which jobs report; they carry the job's id.
-const jobVerbs = " become_ready fail_init reserve compact delta receive_tool_calls finish fail report reattach succeed crash expire doubt "
+const jobVerbs = " prepare initialize gate assert again break choose become_ready fail_init reserve compact delta receive_tool_calls finish fail report reattach succeed crash expire doubt "
 
 // line is one line of a story: who, verb, key=value …
 type line struct {
@@ -89,7 +92,7 @@ func splitQuoted(text string) ([]string, error) {
 // message turns a line into what the engine would send. newest is the turn that
 // the story's short names mean.
 func (l line) message(w *World, newest Path) (Message, error) {
-	p := l.path(newest)
+	p := l.path(w, newest)
 	t, person := commandType(p.machine(), l.verb)
 	if t == nil {
 		return Message{}, fmt.Errorf("%s has no command %q", p.machine(), l.verb)
@@ -134,12 +137,19 @@ func usual(c reflect.Value, p Path) {
 		cmd.Usage = model.Usage{InputTokens: 7, OutputTokens: 3}
 	case *agent.Spawn:
 		cmd.AgentID, cmd.ParentID, cmd.Depth = p.Name(), "agt_1", 1
+	case *workflow.Start:
+		cmd.Started = workflow.Started{RunID: p.Name(), Name: "codeReview", Hash: "h1", Definition: []byte("{}"), Task: "tidy up", ParentID: "agt_1", Parallel: 2}
+	case *stage.Prepare:
+		cmd.Context = []byte("{}")
 	}
 }
 
-// path reads a short name: session, root, turn, turn:2, or a call of the newest turn.
-func (l line) path(newest Path) Path {
+// path reads a short name: session, root, turn, turn:2, a call of the newest turn,
+// or a stage, which begins with a capital.
+func (l line) path(w *World, newest Path) Path {
 	switch {
+	case strings.ToLower(l.who) != l.who && !strings.Contains(l.who, ":"):
+		return ofStage(w, l.who)
 	case l.who == "session":
 		return SessionPath
 	case l.who == "root":
@@ -173,6 +183,20 @@ func setField(c reflect.Value, key, value string) error {
 			for call := range strings.FieldsSeq(value) {
 				cmd.Calls = append(cmd.Calls, proposal(call))
 			}
+			return nil
+		}
+	case *workflow.Start:
+		if key == "stages" {
+			cmd.Stages = briefs(value)
+			return nil
+		}
+	case *workflow.Choose:
+		if key == "stages" {
+			cmd.Stages = briefs(value)
+			return nil
+		}
+		if key == "join" {
+			cmd.Join = &briefs(value)[0]
 			return nil
 		}
 	case *session.Create:
@@ -271,15 +295,20 @@ var workshop = map[string]turn.Proposal{
 	"web":   {Safety: "read_only", Parallel: true, Traits: []string{tool.Untrusted}},
 	"ask":   {Safety: tool.Question},
 	"task":  {Safety: "read_only", Parallel: true}, // starts an agent and waits for it
+	"hand":  {Safety: "read_only", Last: true},     // hands in the result of a stage
 }
 
-// proposal reads id:tool.
+// proposal reads id:tool, or id:tool:what for a call that is not about itself.
 func proposal(text string) turn.Proposal {
 	id, name, _ := strings.Cut(text, ":")
+	name, what, given := strings.Cut(name, ":")
+	if !given {
+		what = id
+	}
 	p, ok := workshop[name]
 	if !ok {
 		panic("no tool " + name)
 	}
-	p.CallID, p.Tool, p.Args, p.Digest = id, name, json.RawMessage(`{"of":"`+id+`"}`), "digest of "+id
+	p.CallID, p.Tool, p.Args, p.Digest = id, name, json.RawMessage(`{"of":"`+what+`"}`), "digest of "+what
 	return p
 }

@@ -42,6 +42,14 @@ func ChildPath(call string) Path { return Path("agent:" + ChildID(call)) }
 // has to be taken up again.
 func ChildID(call string) string { return "agt_" + strings.TrimPrefix(call, "call_") }
 
+// RunPath is where a run of a workflow lives.
+func RunPath(run string) Path { return Path("workflow:" + run) }
+
+// stagePath is where a stage execution lives: under its run.
+func stagePath(run, execution string) Path {
+	return RunPath(run) + "/stage:" + Path(strings.TrimPrefix(execution, run+"."))
+}
+
 // AgentOf returns the agent a turn or call belongs to.
 func AgentOf(p Path) Path {
 	for p != "" && p.machine() != "agent" {

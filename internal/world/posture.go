@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"stave/internal/machine/agent"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/policy"
 )
@@ -39,10 +40,11 @@ func (w *World) rules(frozen []byte) policy.Rules {
 }
 
 // verdict is the gate's answer to a call.
-func (w *World) verdict(c tool.Call, repeats int) tool.Verdict {
-	if c.Safety != tool.Question {
+func (w *World) verdict(at Path, c tool.Call, repeats int) tool.Verdict {
+	envelope := w.envelope(AgentOf(at))
+	if c.Safety != tool.Question || !envelope.Allows(c.Tool) {
 		p := w.posture()
-		p.Repeats = repeats
+		p.Repeats, p.Stage = repeats, envelope
 		return policy.Judge(p, c)
 	}
 	if w.Session().Headless {
@@ -51,8 +53,12 @@ func (w *World) verdict(c tool.Call, repeats int) tool.Verdict {
 	return tool.Verdict{Answer: tool.Ask, Reason: "the agent asks"}
 }
 
-// Explain tells how the gate comes to its answer to a call.
-func (w *World) Explain(c tool.Call) []policy.Step { return policy.Explain(w.posture(), c) }
+// Explain tells how the gate comes to its answer to a call at a path.
+func (w *World) Explain(at Path, c tool.Call) []policy.Step {
+	p := w.posture()
+	p.Stage = w.envelope(AgentOf(at))
+	return policy.Explain(p, c)
+}
 
 // Who is the agent that makes a model call.
 type Who struct {
@@ -61,6 +67,7 @@ type Who struct {
 	System string
 	Tools  []string // nil for all
 	Depth  int
+	Stage  Path // that it works for, "" for none
 }
 
 // Agent returns who works at a path.
@@ -73,6 +80,11 @@ func (w *World) Agent(at Path) Who {
 	}
 	if d.Model != "" {
 		who.Model = d.Model
+	}
+	if d.Stage != "" {
+		s := data[stage.Data](w, Path(d.Stage))
+		who.Stage, who.System = Path(d.Stage), s.Prompt
+		return who
 	}
 	who.System = strings.TrimSpace(cfg.System + "\n\n" + helperNote)
 	return who
@@ -89,6 +101,7 @@ type AgentState struct {
 	Outcome string `json:"outcome,omitzero"`
 	Answer  string `json:"answer,omitzero"`
 	Parent  string `json:"parent,omitzero"`
+	Stage   bool   `json:"stage,omitzero"` // it works for a stage
 }
 
 // AgentState returns what the agent of an id is doing.
@@ -101,7 +114,7 @@ func (w *World) AgentState(id string) AgentState {
 	d := data[agent.Data](w, p)
 	return AgentState{
 		ID: id, Alive: true, Busy: n.State() != "idle" || len(d.Tasks) > 0,
-		Outcome: d.Outcome, Answer: d.Answer, Parent: d.ParentID,
+		Outcome: d.Outcome, Answer: d.Answer, Parent: d.ParentID, Stage: d.Stage != "",
 	}
 }
 

@@ -85,6 +85,7 @@ func (l *life) options(rt *rapid.T) []Message {
 		}
 	}
 	l.agents(rt, add)
+	l.runs(rt, add)
 	if seldom(rt, 4) {
 		list = append(list, Message{})
 	}
@@ -105,7 +106,7 @@ func (l *life) options(rt *rapid.T) []Message {
 		case "switch_model":
 			add(SessionPath, "user:ann", "", session.SwitchModel{Model: rapid.SampledFrom([]string{"small", "large"}).Draw(rt, "model")})
 		case "rewind":
-			if !l.Session().Running && len(l.paths("agent", "")) < 2 && seldom(rt, 4) {
+			if !l.Session().Running && len(l.Runs()) == 0 && len(l.paths("agent", "")) < 2 && seldom(rt, 4) {
 				add(SessionPath, "user:ann", "", session.Rewind{Seq: rapid.Uint64Range(1, l.seq).Draw(rt, "back to")})
 			}
 		case "close", "stop", "pause":
@@ -133,6 +134,9 @@ func mustNode(w *World, p Path) node {
 
 // reports are the ways the job can go on or end.
 func (l *life) reports(rt *rapid.T, j Job) []machine.Command {
+	if list := l.phases(rt, j); list != nil {
+		return list
+	}
 	switch j.Work.(type) {
 	case turn.CallModel:
 		if c := reserve(l.World, j); c != nil {
@@ -285,7 +289,7 @@ func explained(err error) bool {
 }
 
 func nonsense(rt *rapid.T, w *World) Message {
-	paths := []Path{SessionPath, RootPath, "agent:two", "session:two", RootPath.turn(1), RootPath.turn(7), RootPath.turn(1).tool("call_1"), "stage:1", "", "a/b:c"}
+	paths := []Path{SessionPath, RootPath, "agent:two", "session:two", RootPath.turn(1), RootPath.turn(7), RootPath.turn(1).tool("call_1"), "stage:1", "workflow:x", "workflow:x/stage:x.1", "", "a/b:c"}
 	p := rapid.SampledFrom(append(paths, w.sorted()...)).Draw(rt, "path")
 	name := p.machine()
 	if boxes[name] == nil || rapid.IntRange(0, 4).Draw(rt, "other machine") == 0 {

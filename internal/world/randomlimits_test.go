@@ -60,11 +60,14 @@ func (l *life) answers(rt *rapid.T, at Path, verb string) []machine.Command {
 		if l.Short(at, model.Amount{ToolCalls: 1}) != "" {
 			return nil // it would be refused: nothing is left to run it with
 		}
+		if data[tool.Data](l.World, at).Grant != (tool.Grant{}) {
+			return []machine.Command{tool.Approve{}} // a grant is never remembered
+		}
 		return []machine.Command{tool.Approve{Remember: rapid.SampledFrom([]string{"", "", tool.RememberCall, tool.RememberTool}).Draw(rt, "remember")}}
 	case "reply":
 		return []machine.Command{tool.Reply{Text: "because"}}
 	}
-	t, _ := commandType("tool", verb)
+	t, _ := commandType(at.machine(), verb)
 	return []machine.Command{reflect.Zero(t).Interface()}
 }
 

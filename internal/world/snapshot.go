@@ -12,7 +12,7 @@ import (
 
 // snapshotVersion changes whenever what a snapshot holds changes; an older one
 // is ignored and the log replayed.
-const snapshotVersion = 3
+const snapshotVersion = 4
 
 type snapshot struct {
 	Version  int         `json:"version"`
@@ -40,7 +40,7 @@ func (w *World) Save() ([]byte, error) {
 	s := snapshot{Version: snapshotVersion, Log: w.log, Seq: w.seq, Last: w.last, Progress: w.progress}
 	for _, p := range w.sorted() {
 		n := w.live[p]
-		d, err := json.Marshal(n.Data())
+		d, err := json.Marshal(n.Data(), json.Deterministic(true))
 		if err != nil {
 			return nil, fmt.Errorf("saving %s: %w", p, err)
 		}

@@ -195,10 +195,17 @@ func (w *World) count(m machine.Mode, by int) {
 
 // leaves lists the runes after which an instance has nothing left to do and
 // leaves the world; its parent hears of it by the same rune.
-var leaves = map[string]bool{"tool.result": true, "turn.finalized": true, "agent.terminated": true, "agent.failed": true}
+var leaves = map[string]bool{
+	"tool.result": true, "turn.finalized": true, "agent.terminated": true, "agent.failed": true,
+	"stage.exited": true, "stage.failed": true, "stage.cancelled": true,
+	"workflow.completed": true, "workflow.failed": true, "workflow.cancelled": true,
+}
 
 // ends lists the runes that count as getting somewhere.
-var ends = map[string]bool{"tool.result": true, "turn.tool_calls_received": true, "turn.finalized": true}
+var ends = map[string]bool{
+	"tool.result": true, "turn.tool_calls_received": true, "turn.finalized": true,
+	"stage.prepared": true, "stage.initialized": true, "stage.asserted": true, "workflow.stages_chosen": true,
+}
 
 func visibility(e machine.Event) runelog.Visibility {
 	if _, ok := e.(interface{ Internal() }); ok {

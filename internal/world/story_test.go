@@ -108,18 +108,8 @@ func (s *story) tellAll(t testing.TB, block string) string {
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
-		runes, err := s.play(t, l)
-		for _, r := range runes {
-			b.WriteString(show(r))
-			if Path(r.Path).machine() == "turn" {
-				s.newest = Path(r.Path)
-			}
-		}
-		if err != nil {
-			fmt.Fprintf(&b, "  ! %v\n", err)
-		}
-		if s.each != nil && len(runes) > 0 {
-			s.each(runes)
+		for _, step := range l.expand() {
+			s.tellOne(t, &b, step)
 		}
 	}
 	if !told {
@@ -127,6 +117,24 @@ func (s *story) tellAll(t testing.TB, block string) string {
 	}
 	b.WriteString(s.outstanding())
 	return b.String()
+}
+
+// tellOne plays one line and writes what came of it.
+func (s *story) tellOne(t testing.TB, b *strings.Builder, l line) {
+	t.Helper()
+	runes, err := s.play(t, l)
+	for _, r := range runes {
+		b.WriteString(show(r))
+		if Path(r.Path).machine() == "turn" {
+			s.newest = Path(r.Path)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(b, "  ! %v\n", err)
+	}
+	if s.each != nil && len(runes) > 0 {
+		s.each(runes)
+	}
 }
 
 func (s *story) play(t testing.TB, l line) ([]runelog.Rune, error) {
@@ -163,7 +171,9 @@ func show(r runelog.Rune) string {
 	return strings.TrimRight(text, " ") + "\n"
 }
 
-func short(p string) string { return strings.TrimPrefix(p, string(RootPath)+"/") }
+func short(p string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(p, string(RootPath)+"/"), "workflow:r/")
+}
 
 // matters picks what a reader of a story wants to know of a payload.
 func matters(payload []byte) string {
@@ -178,15 +188,23 @@ func matters(payload []byte) string {
 		"force", "budget_info", "safety", "group", "invalid", "groups", "chunk", "intent", "crashed", "final_stats",
 		"parent_id", "tools", "budget", "limit", "reconciled", "micro_usd", "tokens", "model_calls", "usage_unknown", "free",
 		"model", "before", "private", "untrusted", "source", "tool", "scope", "digest", "remember", "messages", "summary", "to_seq", "checkpoint", "blob", "times",
+		"verdict", "stage", "visit", "after", "stages", "execution", "join", "requests", "turns_left", "cap_hit", "next_attempt", "result", "phase",
+		"hash", "allowed_tools", "all_tools", "prompt", "payload", "grant", "concludes",
 	} {
 		value, ok := all[key]
 		if _, isText := value.(string); (key == "message" || key == "output") && !isText {
 			continue // a number and a list, where text and final_output say more
 		}
+		if _, isTurn := all["calls"]; key == "requests" && isTurn {
+			continue // of interest where a cap is counted
+		}
 		if !ok || value == "" {
 			continue
 		}
 		shown, _ := json.Marshal(value)
+		if brief := inShort(key, value); strings.Contains(" stages join result grant ", " "+key+" ") {
+			shown = []byte(brief)
+		}
 		if plain, isText := value.(string); isText && !strings.ContainsAny(plain, " \n\"") {
 			shown = []byte(plain)
 		}

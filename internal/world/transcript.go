@@ -84,9 +84,14 @@ func (t *Transcript) rewind(seq uint64) {
 // instead of it.
 func (t *Transcript) unanswered() {
 	n := len(t.messages)
-	if n > 0 && t.messages[n-1].Role == model.RoleUser && !strings.HasPrefix(t.messages[n-1].Parts[0].Text, summaryBegin) {
+	if n > 0 && t.messages[n-1].Role == model.RoleUser && !isNews(t.messages[n-1].Parts[0].Text) {
 		t.messages = t.messages[: n-1 : n-1]
 	}
+}
+
+// isNews reports whether a message is not a person's: it stands, whoever answers it.
+func isNews(text string) bool {
+	return strings.HasPrefix(text, summaryBegin) || strings.HasPrefix(text, runBegin)
 }
 
 // Hear takes the runes of a change, as Add would one by one.
@@ -102,7 +107,7 @@ func (t *Transcript) Hear(c *Change) {
 // told lists the kinds a transcript is made of. Deltas are not: the whole
 // answer follows them, and what a failed attempt said is void.
 var told = map[string]bool{
-	"session.created": true, "session.rewound": true, "turn.started": true, "turn.tool_calls_received": true, "tool.call": true,
+	"session.created": true, "session.rewound": true, "session.run_ended": true, "turn.started": true, "turn.tool_calls_received": true, "tool.call": true,
 	"turn.compacted": true, "tool.result": true, "turn.tools_finished": true, "turn.completed": true, "turn.interrupted": true, "turn.error": true,
 }
 
@@ -111,6 +116,10 @@ func (t *Transcript) tell(e any) {
 	case session.Created:
 		if t.agent == RootPath { // who works for another begins afresh
 			t.messages = append(t.messages, e.Config.History...)
+		}
+	case session.RunEnded:
+		if t.agent == RootPath && e.Text != "" {
+			t.say(model.RoleUser, model.Part{Text: fmt.Sprintf(runBegin+"%s %s]\n%s", e.Name, e.Outcome, e.Text)})
 		}
 	case turn.Started:
 		parts := []model.Part{{Text: e.Input.Text}}
@@ -151,7 +160,10 @@ func (t *Transcript) compact(e turn.Compacted) {
 	t.messages = append([]model.Message{{Role: model.RoleUser, Parts: []model.Part{{Text: summaryBegin + e.Summary}}}}, rest...)
 }
 
-const summaryBegin = "[What was said and done before this point, in short]\n"
+const (
+	summaryBegin = "[What was said and done before this point, in short]\n"
+	runBegin     = "[The workflow "
+)
 
 // flush adds an answer that asked for tools, with its results, and reports
 // whether there was one. Slices handed out before are not touched: they end

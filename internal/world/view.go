@@ -1,10 +1,14 @@
 package world
 
 import (
+	"fmt"
+
 	"stave/internal/machine"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 	"stave/internal/runelog"
 )
 
@@ -29,6 +33,31 @@ type View struct {
 	Accounts  []Account         `json:"accounts"` // the session's, then its agents'
 	Taint     session.Tainted   `json:"taint,omitzero"`
 	Jobs      []JobView         `json:"jobs"`
+	Runs      []RunView         `json:"runs,omitzero"` // workflows under way
+}
+
+// RunView is where a run of a workflow stands.
+type RunView struct {
+	ID      string            `json:"id"`
+	Name    string            `json:"name"`
+	Task    string            `json:"task"`
+	State   machine.State     `json:"state"`
+	Stages  []StageView       `json:"stages"` // under way
+	Waiting []string          `json:"waiting,omitzero"`
+	Results []workflow.Result `json:"results,omitzero"`
+}
+
+// StageView is where a stage stands.
+type StageView struct {
+	ID       string        `json:"id"`
+	Stage    string        `json:"stage"`
+	State    machine.State `json:"state"`
+	Visit    int           `json:"visit"`
+	Attempt  int           `json:"attempt"`
+	Attempts int           `json:"max_attempts"`
+	Turns    int           `json:"turns"` // model requests of this attempt, the present one included
+	TurnCap  int           `json:"turn_cap"`
+	Agent    string        `json:"agent,omitzero"`
 }
 
 // Place is where one instance stands.
@@ -73,6 +102,28 @@ func (w *World) View() View {
 	for _, j := range w.Jobs() {
 		v.Jobs = append(v.Jobs, JobView{j.ID, j.Path, machine.Verb(j.Work)})
 	}
+	for _, p := range w.Runs() {
+		v.Runs = append(v.Runs, w.runView(p))
+	}
+	return v
+}
+
+func (w *World) runView(at Path) RunView {
+	d := w.Run(at)
+	v := RunView{ID: d.RunID, Name: d.Name, Task: d.Task, State: w.State(at), Stages: []StageView{}, Results: d.Results}
+	for _, b := range d.Queue {
+		v.Waiting = append(v.Waiting, b.Stage)
+	}
+	for _, p := range w.paths("stage", at) {
+		s := data[stage.Data](w, p)
+		used := s.Used
+		for _, a := range w.alive(s.AgentID) {
+			for _, t := range w.paths("turn", a) {
+				used += data[turn.Data](w, t).Requests
+			}
+		}
+		v.Stages = append(v.Stages, StageView{s.ExecutionID, s.Stage, w.State(p), s.Visit, s.Attempt, s.MaxAttempts, used, s.TurnCap, s.AgentID})
+	}
 	return v
 }
 
@@ -82,6 +133,10 @@ func detail(d any) string {
 		return d.Call.Tool + " " + string(d.Call.Arguments)
 	case turn.Data:
 		return d.Input.Text
+	case workflow.Data:
+		return d.Name + " " + d.Task
+	case stage.Data:
+		return fmt.Sprintf("%s, attempt %d of %d", d.Stage, d.Attempt, d.MaxAttempts)
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
 	"stave/internal/model"
@@ -32,8 +33,11 @@ func on[E machine.Event, C machine.Command](to string, send func(w *World, at Pa
 	}
 }
 
-// wireList is every wire there is.
-var wireList = []wire{
+// wireList is every wire there is. Those of stages come before the rest: what a
+// call hands in is heard by its stage before its turn goes on.
+var wireList = slices.Concat(stageWires, conversationWires)
+
+var conversationWires = []wire{
 	on[session.Created, agent.Spawn]("new root agent", func(_ *World, _ Path, e session.Created) []letter {
 		return to(RootPath, agent.Spawn{Spawning: agent.Spawning{AgentID: e.RootAgentID, Role: "root", Model: e.Config.Model}})
 	}),
@@ -56,6 +60,9 @@ var wireList = []wire{
 	on[session.Unsuspended, agent.Proceed]("every agent", allGoOn[session.Unsuspended]),
 	on[agent.Terminated, agent.Kill]("the agents under it", func(w *World, at Path, e agent.Terminated) []letter {
 		return toAll(w.children(e.AgentID), agent.Kill{Reason: "its parent ended: " + e.Reason, Force: true})
+	}),
+	on[agent.Failed, agent.Kill]("the agents under it", func(w *World, _ Path, e agent.Failed) []letter {
+		return toAll(w.children(e.AgentID), agent.Kill{Reason: "its parent failed: " + e.Error, Force: true})
 	}),
 	on[agent.Ready, session.Activate]("session", func(_ *World, _ Path, e agent.Ready) []letter {
 		return to(SessionPath, session.Activate{AgentID: e.AgentID})
@@ -172,23 +179,27 @@ var wireList = []wire{
 	}),
 	on[turn.Interrupted, session.Suspend]("session, if its budget is used up", func(w *World, at Path, e turn.Interrupted) []letter {
 		limit, ok := strings.CutPrefix(e.Reason, session.BudgetReason)
-		if !ok || at.parent() != RootPath && w.session().account().full() == "" {
+		if !ok || at.parent() != RootPath && !w.sessionIsShort(at.parent(), limit) {
 			return nil
 		}
 		return to(SessionPath, session.Suspend{Reason: "budget", Info: limit})
 	}),
 	on[turn.Interrupted, agent.ExhaustBudget]("its agent, if its own budget is used up", func(w *World, at Path, e turn.Interrupted) []letter {
 		limit, ok := strings.CutPrefix(e.Reason, session.BudgetReason)
-		if !ok || at.parent() == RootPath {
-			return nil
+		if !ok || at.parent() == RootPath || w.sessionIsShort(at.parent(), limit) {
+			return nil // the conversation is suspended, and it goes on with that
 		}
 		return to(at.parent(), agent.ExhaustBudget{Limit: limit})
 	}),
 	on[turn.Completed, turn.Finalize]("itself", finalize[turn.Completed]),
 	on[turn.Interrupted, turn.Finalize]("itself", finalize[turn.Interrupted]),
 	on[turn.Error, turn.Finalize]("itself", finalize[turn.Error]),
+	// Before its agent: what that does next depends on what is left.
+	on[turn.Finalized, stage.EndTurn]("the stage its agent works for", func(w *World, at Path, e turn.Finalized) []letter {
+		return toStage(w.stageOf(at), stage.EndTurn{Requests: answered(e), Outcome: e.Outcome, Reason: whyEnded(e), Cut: cutOff(e)})
+	}),
 	on[turn.Finalized, agent.EndTurn]("its agent", func(_ *World, at Path, e turn.Finalized) []letter {
-		return to(at.parent(), agent.EndTurn{TurnID: e.TurnID, Outcome: e.Outcome, Output: e.Output})
+		return to(at.parent(), agent.EndTurn{TurnID: e.TurnID, Outcome: e.Outcome, Output: e.Output, Cut: cutOff(e)})
 	}),
 	on[turn.Finalized, session.Spend]("session", func(_ *World, at Path, e turn.Finalized) []letter {
 		return to(SessionPath, session.Spend{TurnEnded: session.TurnEnded{
@@ -227,8 +238,9 @@ var wireList = []wire{
 		}
 		return to(at.parent(), turn.Fail{Type: "tool_crash", Message: e.Error})
 	}),
-	on[tool.Result, turn.ToolDone]("its turn", func(_ *World, at Path, e tool.Result) []letter {
-		return to(at.parent(), turn.ToolDone{CallID: e.CallID, Status: string(e.Status)})
+	on[tool.Result, turn.ToolDone]("its turn", func(w *World, at Path, e tool.Result) []letter {
+		done := e.Status == tool.Success && w.completes(at, e.Tool)
+		return to(at.parent(), turn.ToolDone{CallID: e.CallID, Status: string(e.Status), Concludes: done})
 	}),
 	on[tool.OutcomeUnknown, tool.GiveUp]("itself, if nobody can be asked", func(w *World, at Path, _ tool.OutcomeUnknown) []letter {
 		if !w.Session().Headless {
@@ -297,7 +309,7 @@ func proceed[E machine.Event](w *World, _ Path, _ E) []letter {
 	if s := w.Session(); s.Ready && w.State(SessionPath) == "active" {
 		return to(SessionPath, session.Proceed{Agents: 1})
 	}
-	return to(SessionPath, session.Proceed{Agents: len(w.paths("agent", ""))})
+	return to(SessionPath, session.Proceed{Agents: len(w.paths("agent", "")) + len(w.paths("workflow", ""))})
 }
 
 func finalize[E machine.Event](_ *World, at Path, _ E) []letter { return to(at, turn.Finalize{}) }
@@ -306,7 +318,7 @@ func propose(w *World, at Path, e turn.ToolCallsReceived) []letter {
 	list := make([]letter, len(e.Calls))
 	for i, c := range e.Calls {
 		list[i] = letter{path: at.tool(c.CallID), by: "agent:" + data[turn.Data](w, at).AgentID, cmd: tool.Propose{Call: tool.Call{
-			CallID: c.CallID, Tool: c.Tool, Arguments: c.Args, Digest: c.Digest, Safety: c.Safety,
+			CallID: c.CallID, Tool: c.Tool, Arguments: c.Args, Digest: c.Digest, Defined: c.Defined, Safety: c.Safety,
 			Parallel: c.Parallel, Group: e.Groups[i], Invalid: c.Invalid, Alias: c.Alias,
 			Opaque: c.Opaque, Origin: c.Origin, Traits: c.Traits, Guards: guarded(c.Guards),
 		}}}
@@ -327,16 +339,26 @@ func goOn[E machine.Event](w *World, at Path, _ E) []letter {
 	if w.State(SessionPath) != "active" {
 		return nil
 	}
-	return to(at, w.proceed())
+	return to(at, w.proceed(at))
 }
 
 func allGoOn[E machine.Event](w *World, _ Path, _ E) []letter {
-	return toAll(w.paths("agent", ""), w.proceed())
+	var list []letter
+	for _, p := range w.paths("agent", "") {
+		list = append(list, letter{path: p, cmd: w.proceed(p)})
+	}
+	return list
 }
 
-func (w *World) proceed() agent.Proceed {
+// proceed bounds an agent's next turn: by what its stage leaves it, if it works
+// for one.
+func (w *World) proceed(at Path) agent.Proceed {
 	cfg := w.Session().Config
-	return agent.Proceed{MaxRequests: cfg.MaxRequests, MaxAttempts: cfg.MaxAttempts}
+	p := agent.Proceed{MaxRequests: cfg.MaxRequests, MaxAttempts: cfg.MaxAttempts}
+	if s := data[agent.Data](w, at).Stage; s != "" {
+		p.MaxRequests = data[stage.Data](w, Path(s)).Left()
+	}
+	return p
 }
 
 // judge brings a call before the gate once its place in the order has come. A
@@ -350,7 +372,7 @@ func judge(w *World, at Path, c tool.Call) []letter {
 	if limit := w.short(AgentOf(at), model.Amount{ToolCalls: 1 + ahead(w, at)}); limit != "" && c.Invalid == "" {
 		return to(at.parent(), turn.Interrupt{Reason: session.BudgetReason + limit})
 	}
-	v := w.verdict(c, d.Repeats)
+	v := w.verdict(at, c, d.Repeats)
 	return []letter{{path: at, cmd: tool.Judge{Verdict: v}, by: v.By}}
 }
 
@@ -367,7 +389,7 @@ func ahead(w *World, at Path) int64 {
 			break
 		}
 		c := data[tool.Data](w, p).Call
-		if w.State(p) == "pending_call" && c.Invalid == "" && w.verdict(c, turnOf.Repeats).Answer == tool.Allow {
+		if w.State(p) == "pending_call" && c.Invalid == "" && w.verdict(p, c, turnOf.Repeats).Answer == tool.Allow {
 			n++
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	"stave/internal/machine"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
+	"stave/internal/machine/stage"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
+	"stave/internal/machine/workflow"
 	"stave/internal/policy"
 )
 
@@ -37,10 +39,11 @@ type room interface {
 // rooms are the machines that live in a log.
 var rooms = map[string]room{
 	"session": session.Machine, "agent": agent.Machine, "turn": turn.Machine, "tool": tool.Machine,
+	"workflow": workflow.Machine, "stage": stage.Machine,
 }
 
 // RoomOrder is the order in which people are shown the machines.
-var RoomOrder = []string{"session", "agent", "turn", "tool"}
+var RoomOrder = []string{"session", "agent", "turn", "tool", "workflow", "stage"}
 
 // Specs returns every table, in RoomOrder.
 func Specs() []machine.Spec {

@@ -142,7 +142,7 @@ func TestCascadeIsBounded(t *testing.T) {
 }
 
 func TestNoMachineThere(t *testing.T) {
-	if _, err := begin(t, ready).Step(Message{Path: "stage:1", Command: session.Say{}}); err == nil || err.Error() != `there is no machine at "stage:1"` {
+	if _, err := begin(t, ready).Step(Message{Path: "plan:1", Command: session.Say{}}); err == nil || err.Error() != `there is no machine at "plan:1"` {
 		t.Errorf("got %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"torn", good, good[:len(good)/2], "reading snapshot"},
 		{"another version", fmt.Sprintf(`"version":%d`, snapshotVersion), `"version":1`, `version 1 of log "conv_1"`},
 		{"another log", `"log":"conv_1"`, `"log":"conv_2"`, `of log "conv_2"`},
-		{"another machine", `"path":"session"`, `"path":"stage"`, `no machine at "stage"`},
+		{"another machine", `"path":"session"`, `"path":"plan"`, `no machine at "plan"`},
 		{"an unknown state", `"state":"executing"`, `"state":"dreaming"`, `restoring tool: no state "dreaming"`},
 		{"other data", `"attempt":1,"reason"`, `"attempt":"one","reason"`, "restoring tool"},
 	} {
@@ -184,7 +184,7 @@ turn receive_tool_calls calls="a:read b:post"`).World
 		`agent:root running_turn await []`,
 		`agent:root/turn:1 tool_executing await [interrupt] hi`,
 		`agent:root/turn:1/tool:a executing work [] read {"of":"a"}`,
-		`agent:root/turn:1/tool:b awaiting_approval ask [approve reply deny] post {"of":"b"}`,
+		`agent:root/turn:1/tool:b awaiting_approval ask [approve reply deny defer] post {"of":"b"}`,
 		`session active rest [say set_budget switch_model rewind pause close stop]`,
 	}
 	if diff := cmp.Diff(want, places); diff != "" {

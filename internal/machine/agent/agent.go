@@ -17,6 +17,7 @@ type Data struct {
 	Outcome string   `json:"outcome,omitzero"`
 	Ending  string   `json:"ending,omitzero"` // why it ends with this turn
 	Forced  bool     `json:"forced,omitzero"`
+	Cut     bool     `json:"cut,omitzero"` // its last turn goes on when the conversation does
 }
 
 // Prepare is the job of a spawning agent.
@@ -38,25 +39,29 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 	case BecomeReady:
 		return one(Ready{d.AgentID})
 	case FailInit:
-		return one(Failed{d.AgentID, c.Error})
+		return one(Failed{d.AgentID, c.Error, d.Stage})
 	case machine.Late:
-		return one(Failed{d.AgentID, "it was not ready in time"})
+		return one(Failed{d.AgentID, "it was not ready in time", d.Stage})
 	case Assign:
 		return one(TurnAssigned{d.AgentID, TurnID(c.Turn), c.Work})
 	case EndTurn:
 		if d.Ending != "" {
-			return one(Terminated{d.AgentID, d.Ending, Stats{d.Turns}})
+			return one(Terminated{d.AgentID, d.Ending, Stats{d.Turns}, d.Stage})
 		}
-		return one(TurnEnded{d.AgentID, c.TurnID, c.Outcome, d.answer(c.Output)})
+		return one(TurnEnded{d.AgentID, c.TurnID, c.Outcome, d.answer(c.Output), c.Cut && d.Stage != ""})
 	case Tell:
 		return d.told(c.Told)
 	case Proceed:
-		if len(d.Tasks) == 0 {
+		work := Work{Turn: d.Turns + 1, MaxRequests: c.MaxRequests, MaxAttempts: c.MaxAttempts}
+		switch {
+		case d.Cut:
+			work.Text, work.Mode = continueText, ContinueMode
+		case len(d.Tasks) > 0:
+			work.Text, work.Mode = d.Tasks[0], TaskMode
+		default:
 			return nil, nil
 		}
-		return one(TurnAssigned{d.AgentID, TurnID(d.Turns + 1), Work{
-			Turn: d.Turns + 1, Text: d.Tasks[0], Mode: TaskMode, MaxRequests: c.MaxRequests, MaxAttempts: c.MaxAttempts,
-		}})
+		return one(TurnAssigned{d.AgentID, TurnID(d.Turns + 1), work})
 	case Kill:
 		return d.end(s, c.Reason, c.Force)
 	case ExhaustBudget:
@@ -68,8 +73,14 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 // MaxTasks bounds what waits for an agent.
 const MaxTasks = 64
 
-// TaskMode is how an agent's turn begins that another agent asked for.
-const TaskMode = "task"
+// How the turns of an agent begin that works for another: with what it was told,
+// or where a stop of the conversation cut it off.
+const (
+	TaskMode     = "task"
+	ContinueMode = "continue"
+
+	continueText = "The conversation was stopped here and now goes on. Continue where you left off."
+)
 
 func (d Data) told(t Told) ([]machine.Event, error) {
 	switch {
@@ -93,7 +104,7 @@ func (d Data) answer(text string) string {
 
 func (d Data) end(s machine.State, reason string, force bool) ([]machine.Event, error) {
 	if s != runningTurn {
-		return one(Terminated{d.AgentID, reason, Stats{d.Turns}})
+		return one(Terminated{d.AgentID, reason, Stats{d.Turns}, d.Stage})
 	}
 	if d.Ending != "" && (d.Forced || !force) {
 		return nil, nil
@@ -119,12 +130,12 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 			}
 			d.Tasks = d.Tasks[1:]
 		}
-		d.Turn, d.Turns, d.Answer, d.Outcome = e.TurnID, d.Turns+1, "", ""
+		d.Turn, d.Turns, d.Answer, d.Outcome, d.Cut = e.TurnID, d.Turns+1, "", "", false
 	case TurnEnded:
 		if e.TurnID != d.Turn {
 			return d, fmt.Errorf("%s ended while %s ran", e.TurnID, d.Turn)
 		}
-		d.Turn, d.Answer, d.Outcome = "", e.Output, e.Outcome
+		d.Turn, d.Answer, d.Outcome, d.Cut = "", e.Output, e.Outcome, e.Cut
 	case Stopping:
 		d.Ending, d.Forced = e.Reason, d.Forced || e.Force
 	case Terminated:

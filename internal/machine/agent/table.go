@@ -30,6 +30,7 @@ type (
 		TurnID  string
 		Outcome string
 		Output  string
+		Cut     bool // by a stop of the conversation: it goes on when that does
 	}
 	// Tell gives the agent something to do. The root agent hears from its session.
 	Tell struct{ Told }
@@ -70,6 +71,8 @@ type (
 		Tools  []string     `json:"tools,omitzero"`
 		Budget model.Amount `json:"budget,omitzero"` // its own limits, inside its parent's
 		Depth  int          `json:"depth,omitzero"`
+		// Stage is where the stage lives that it works for, "" for none.
+		Stage string `json:"stage,omitzero"`
 		// First feeds the wire that tells it its task, in the same batch.
 		First string `json:"-"`
 	}
@@ -85,6 +88,8 @@ type (
 	Failed struct {
 		AgentID string `json:"agent_id"`
 		Error   string `json:"error"`
+		// Stage feeds the wire to the stage it worked for.
+		Stage string `json:"-"`
 	}
 	// TurnAssigned gives the agent a turn.
 	TurnAssigned struct {
@@ -98,6 +103,7 @@ type (
 		TurnID  string `json:"turn_id"`
 		Outcome string `json:"outcome"`
 		Output  string `json:"output,omitzero"` // of an agent that answers to another
+		Cut     bool   `json:"cut,omitzero"`
 	}
 	// Stopping says that the agent ends with its present turn.
 	Stopping struct {
@@ -110,6 +116,8 @@ type (
 		AgentID string `json:"agent_id"`
 		Reason  string `json:"reason"`
 		Stats   Stats  `json:"stats"`
+		// Stage feeds the wire to the stage it worked for.
+		Stage string `json:"-"`
 	}
 )
 

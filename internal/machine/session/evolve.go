@@ -40,6 +40,13 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 			return d, fmt.Errorf("more than %d answers to remember", MaxRemembered)
 		}
 		d.Remembered = append(d.Remembered[:len(d.Remembered):len(d.Remembered)], e)
+	case RunBegan:
+		if slices.Contains(d.Runs, e.RunID) {
+			return d, fmt.Errorf("the workflow %s runs already", e.RunID)
+		}
+		d.Runs, d.Headless = append(d.Runs[:len(d.Runs):len(d.Runs)], e.RunID), e.Headless
+	case RunEnded:
+		d.Runs = slices.DeleteFunc(slices.Clone(d.Runs), func(id string) bool { return id == e.RunID })
 	case AgentLost:
 		if e.Root {
 			d.Ready, d.Why = false, e.Reason

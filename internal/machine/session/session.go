@@ -45,6 +45,7 @@ type Data struct {
 	Why        string       `json:"why,omitzero"`
 	Taint      Tainted      `json:"taint,omitzero"` // all that ever came in; Source is the first
 	Remembered []Remembered `json:"remembered,omitzero"`
+	Runs       []string     `json:"runs,omitzero"` // workflows under way
 }
 
 // Waiting is an input without a turn.
@@ -117,6 +118,10 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		return d.taint(c.Tainted)
 	case Remember:
 		return d.remember(c.Remembered)
+	case BeginRun:
+		return one(c.RunBegan)
+	case EndRun:
+		return one(c.RunEnded)
 	}
 	return nil, fmt.Errorf("no rule for %T", c)
 }
@@ -135,6 +140,8 @@ func (d Data) rewind(c Rewind) ([]machine.Event, error) {
 	switch {
 	case d.Running:
 		return nil, errors.New("a turn is running; interrupt it first")
+	case len(d.Runs) > 0:
+		return nil, errors.New("a workflow is running; cancel it first")
 	case c.Seq == 0:
 		return nil, errors.New("it needs the rune to go back to")
 	}

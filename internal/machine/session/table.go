@@ -34,7 +34,7 @@ type (
 		Images []model.Image `json:"images,omitzero"`
 	}
 	// Proceed lets the session do what is next: admit a turn, suspend, close.
-	Proceed struct{ Agents int } // agents still alive
+	Proceed struct{ Agents int } // agents and runs still alive
 	// Spend reports a finished turn.
 	Spend struct{ TurnEnded }
 	// Pause stops after the present step.
@@ -84,6 +84,10 @@ type (
 	Taint struct{ Tainted }
 	// Remember keeps a person's answer for calls like the one it was given to.
 	Remember struct{ Remembered }
+	// BeginRun notes that a workflow runs in the conversation.
+	BeginRun struct{ RunBegan }
+	// EndRun notes what became of a workflow.
+	EndRun struct{ RunEnded }
 	// Rewind takes the conversation back to an earlier rune.
 	Rewind struct {
 		Seq        uint64 `json:"seq"`
@@ -229,6 +233,20 @@ type (
 		Scope  string `json:"scope"`           // call: these very arguments; tool: whatever they are
 		Digest string `json:"digest,omitzero"` // of the arguments
 	}
+	// RunBegan is a workflow that a person started.
+	RunBegan struct {
+		RunID    string `json:"run_id"`
+		Name     string `json:"name"`
+		Task     string `json:"task"`
+		Headless bool   `json:"headless,omitzero"`
+	}
+	// RunEnded is what became of it: completed, failed or cancelled.
+	RunEnded struct {
+		RunID   string `json:"run_id"`
+		Name    string `json:"name"`
+		Outcome string `json:"outcome"`
+		Text    string `json:"text,omitzero"` // for the conversation
+	}
 	// Rewound says that what came after a rune no longer counts.
 	Rewound struct {
 		Seq        uint64 `json:"to_seq"`
@@ -286,6 +304,8 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(SwitchModel{}, active, ModelSwitched{}).
 			On(Taint{}, active, Tainted{}).
 			On(Remember{}, active, Remembered{}).
+			On(BeginRun{}, active, RunBegan{}).
+			On(EndRun{}, active, RunEnded{}).
 			On(KeepCheckpoint{}, active, Checkpointed{}).
 			May(Rewind{}, active, Rewound{}).
 			On(Proceed{}, active, TurnAdmitted{}).
@@ -305,6 +325,7 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(SetBudget{}, paused, BudgetSet{}).
 			May(SwitchModel{}, paused, ModelSwitched{}).
 			On(Taint{}, paused, Tainted{}).
+			On(EndRun{}, paused, RunEnded{}).
 			May(Rewind{}, paused, Rewound{}).
 			On(Spend{}, paused, TurnEnded{}).
 			On(Activate{}, paused, AgentJoined{}).
@@ -318,6 +339,7 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(SetBudget{}, suspended, BudgetSet{}).
 			May(SwitchModel{}, suspended, ModelSwitched{}).
 			On(Taint{}, suspended, Tainted{}).
+			On(EndRun{}, suspended, RunEnded{}).
 			May(Rewind{}, suspended, Rewound{}).
 			On(Spend{}, suspended, TurnEnded{}).
 			On(Activate{}, suspended, AgentJoined{}).
@@ -327,6 +349,7 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(Stop{}, closing, Closing{}),
 		machine.Await(closing, "its agents are ending").
 			On(Taint{}, closing, Tainted{}).
+			On(EndRun{}, closing, RunEnded{}).
 			On(Remember{}, closing, Remembered{}).
 			On(KeepCheckpoint{}, closing, Checkpointed{}).
 			May(SetBudget{}, closing, BudgetSet{}).

@@ -45,6 +45,10 @@ type (
 		By     string `json:"by"`
 		Reason string `json:"reason,omitzero"`
 	}
+	// Defer leaves a grant undecided; the stage goes on without the call.
+	Defer struct {
+		By string `json:"by"`
+	}
 	// Report passes on what a running call prints, or declares an effect before it begins.
 	Report struct {
 		Stream string          `json:"stream,omitzero"`
@@ -96,6 +100,7 @@ type (
 		Tool      string          `json:"tool_name"`
 		Arguments json.RawMessage `json:"arguments"`
 		Digest    string          `json:"args_digest"`
+		Defined   string          `json:"tool_digest,omitzero"` // of what the tool said of itself; part of Digest
 		Safety    string          `json:"safety"`
 		Parallel  bool            `json:"parallel,omitzero"`
 		Group     int             `json:"group"`            // calls of one group run side by side
@@ -111,6 +116,8 @@ type (
 		CallID string `json:"call_id"`
 		Digest string `json:"args_digest"`
 		Reason string `json:"policy_reason"`
+		// Grant names the stage whose tools the call is not among.
+		Grant Grant `json:"grant,omitzero"`
 	}
 	// Approved says who or which rule let the call run.
 	Approved struct {
@@ -157,10 +164,12 @@ type (
 		Error   string `json:"error,omitzero"`
 		Crashed bool   `json:"crashed,omitzero"`
 		Output
-		// Tool and Traits, of a call that has run, feed the wire that tells the
-		// session what came in; the call itself records them.
-		Tool   string   `json:"-"`
-		Traits []string `json:"-"`
+		// Tool, Arguments and Traits, of a call that has run, feed the wires that tell
+		// the session what came in and a stage what was submitted; the call itself
+		// records them.
+		Tool      string          `json:"-"`
+		Arguments json.RawMessage `json:"-"`
+		Traits    []string        `json:"-"`
 	}
 )
 
@@ -205,7 +214,9 @@ var Machine = machine.Make(machine.Machine[Data]{
 			May(Approve{}, executing, Approved{}).
 			May(Reply{}, completedResult, Result{}).
 			May(Deny{}, denied, Denied{}, Result{}).
+			May(Defer{}, denied, Denied{}, Result{}).
 			On(machine.Late{}, timeoutResult, Result{}).
+			On(machine.Late{}, denied, Denied{}, Result{}).
 			On(Cancel{}, cancelledResult, Result{}).
 			On(Withdraw{}, cancelledResult, Result{}),
 		machine.Work(executing, RunTool{}, "the tool is running").

@@ -24,6 +24,15 @@ type Verdict struct {
 	By     string `json:"by,omitzero"`
 	Reason string `json:"reason,omitzero"`
 	Plain  bool   `json:"plain,omitzero"` // a plain shell command: it runs as argv, without a shell
+	Grant  Grant  `json:"grant,omitzero"` // of a question that only a grant answers
+}
+
+// Grant names the stage attempt whose tools a call is not among. A person may
+// grant it that one call: never remembered, and gone with the attempt.
+type Grant struct {
+	ExecutionID string `json:"stage_execution_id"`
+	Stage       string `json:"stage"`
+	Attempt     int    `json:"attempt"`
 }
 
 // Traits a call may have.
@@ -44,6 +53,7 @@ type Data struct {
 	Known   string          `json:"known,omitzero"` // about a lost outcome
 	Status  Status          `json:"status,omitzero"`
 	Plain   bool            `json:"plain,omitzero"`
+	Grant   Grant           `json:"grant,omitzero"`
 	// Attached counts how often a run outlived our process, and Streamed what
 	// people have been shown of its output, in bytes.
 	Attached int   `json:"attached,omitzero"`
@@ -78,6 +88,14 @@ type MayRun struct {
 	Reason string
 }
 
+// GrantStageTool asks a person to let a stage make one call that is not among its
+// tools.
+type GrantStageTool struct {
+	Grant
+	Call   Call
+	Reason string
+}
+
 // WhatToSay asks a person for words.
 type WhatToSay struct{ Call Call }
 
@@ -108,7 +126,7 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 	events, err := d.answer(s, c)
 	for i, e := range events {
 		if r, ok := e.(Result); ok && (s == executing || s == outcomeUnknown) {
-			r.Tool, r.Traits = d.Call.Tool, d.Call.Traits
+			r.Tool, r.Arguments, r.Traits = d.Call.Tool, d.Call.Arguments, d.Call.Traits
 			events[i] = r
 		}
 	}
@@ -127,6 +145,11 @@ func (d Data) answer(s machine.State, c machine.Command) ([]machine.Event, error
 		return d.reply(c)
 	case Deny:
 		return d.deny(c.By, c.Reason)
+	case Defer:
+		if d.Grant == (Grant{}) {
+			return nil, errors.New("only a grant can be deferred: approve or deny it")
+		}
+		return d.deny(c.By, "deferred by "+c.By)
 	case Report:
 		return one(Progress{d.Call.CallID, c.Stream, c.Chunk, c.Bytes, c.Intent})
 	case machine.Lost:
@@ -168,6 +191,9 @@ func (d Data) end(s machine.State, c machine.Command) ([]machine.Event, error) {
 	case Withdraw:
 		r.Status, r.Error = Cancelled, c.Reason
 	case machine.Late:
+		if s == awaitingApproval && d.Grant != (Grant{}) {
+			return d.deny("rule:timeout", "nobody answered in time")
+		}
 		r.Status, r.Error = Timeout, "nobody answered in time"
 		if s == executing {
 			r.Error = "it ran past its limit"
@@ -189,7 +215,7 @@ func (d Data) judge(v Verdict) ([]machine.Event, error) {
 	case Allow:
 		return one(Approved{CallID: d.Call.CallID, Approver: v.By, Digest: d.Call.Digest, Plain: v.Plain})
 	case Ask:
-		return one(ApprovalRequested{d.Call.CallID, d.Call.Digest, v.Reason})
+		return one(ApprovalRequested{d.Call.CallID, d.Call.Digest, v.Reason, v.Grant})
 	default:
 		return d.deny(v.By, v.Reason)
 	}
@@ -201,6 +227,8 @@ func (d Data) approve(c Approve) ([]machine.Event, error) {
 		return nil, errors.New("the answer is for other arguments than the call has")
 	case d.Call.Safety == Question:
 		return nil, errors.New("it is a question: answer it with words")
+	case c.Remember != "" && d.Grant != (Grant{}):
+		return nil, errors.New("a grant is for this one call and is never remembered")
 	case c.Remember != "" && c.Remember != RememberCall && c.Remember != RememberTool:
 		return nil, fmt.Errorf("an answer is remembered for the %s or the %s, not for %q", RememberCall, RememberTool, c.Remember)
 	}
@@ -220,6 +248,9 @@ func (d Data) reply(c Reply) ([]machine.Event, error) {
 func (d Data) deny(by, reason string) ([]machine.Event, error) {
 	if reason == "" {
 		reason = "refused by " + by
+	}
+	if d.Grant != (Grant{}) {
+		reason += fmt.Sprintf(" (%s is not among the tools of stage %s: go on with those it has)", d.Call.Tool, d.Grant.Stage)
 	}
 	return []machine.Event{
 		Denied{d.Call.CallID, reason, by},
@@ -246,7 +277,7 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		}
 		d.Call, d.Attempt = e, 1
 	case ApprovalRequested:
-		d.Reason = e.Reason
+		d.Reason, d.Grant = e.Reason, e.Grant
 		return d, d.same(e.Digest)
 	case Approved:
 		if e.Approver == "" {
@@ -311,6 +342,9 @@ func due(s machine.State, d Data) any {
 		if d.Call.Safety == Question {
 			return WhatToSay{d.Call}
 		}
+		if d.Grant != (Grant{}) {
+			return GrantStageTool{d.Grant, d.Call, d.Reason}
+		}
 		return MayRun{d.Call, d.Reason}
 	default:
 		return WhatHappened{d.Call, d.Known}
@@ -325,6 +359,9 @@ func (c Reply) Signed(by string) any { c.By = by; return c }
 
 // Signed puts the sender's name into an answer.
 func (c Deny) Signed(by string) any { c.By = by; return c }
+
+// Signed puts the sender's name into an answer.
+func (c Defer) Signed(by string) any { c.By = by; return c }
 
 // Signed puts the sender's name into an answer.
 func (c Happened) Signed(by string) any { c.By = by; return c }

@@ -32,13 +32,14 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 	case ToolCallsReceived:
 		return d.received(e)
 	case CallFinished:
+		d.Concluded = d.Concluded || e.Concludes
 		return d.closeCall(e.CallID, e.Status)
 	case ToolsFinished:
 		if len(d.Open) != 1 {
 			return d, fmt.Errorf("%d calls are open", len(d.Open))
 		}
 		d.Open, d.Finished = nil, nil
-		d.Requests, d.Attempt, d.WaitMs, d.Said = d.Requests+1, 1, 0, nil
+		d.Requests, d.Attempt, d.WaitMs, d.Said, d.Concluded = d.Requests+1, 1, 0, nil, false
 	case Retried:
 		if e.Attempt != d.Attempt+1 {
 			return d, fmt.Errorf("attempt %d after %d", e.Attempt, d.Attempt)
@@ -53,7 +54,7 @@ func evolve(d Data, a machine.Arrow, e machine.Event) (Data, error) {
 		d.Outcome, d.StopReason, d.LastText = "completed", e.Reason, e.FinalOutput
 		return d.pay(e.Bill).ended(a)
 	case Interrupted:
-		d.Outcome, d.StopReason = "interrupted", e.Reason
+		d.Outcome, d.StopReason, d.Unanswered = "interrupted", e.Reason, a.From == streaming && e.Bill == nil
 		if e.Bill != nil {
 			d = d.pay(*e.Bill)
 		}

@@ -57,6 +57,9 @@ type (
 	ToolDone struct {
 		CallID string
 		Status string
+		// Concludes says that nothing is left for the model to say: the turn ends
+		// with its calls.
+		Concludes bool
 	}
 	// Boundary is a place where a held steer or pause may take effect.
 	Boundary struct{}
@@ -86,6 +89,7 @@ type Proposal struct {
 	Tool     string
 	Args     json.RawMessage
 	Digest   string
+	Defined  string // what the tool was, see tool.Call
 	Safety   string
 	Parallel bool
 	Invalid  string
@@ -95,6 +99,7 @@ type Proposal struct {
 	Traits   []string
 	Guards   []Guarded
 	Waits    bool // asking again is no loop
+	Last     bool // it runs after all others of its answer
 }
 
 // Guarded is what a guard hook said of a call.
@@ -153,8 +158,9 @@ type (
 	}
 	// CallFinished notes one result while others are open.
 	CallFinished struct {
-		CallID string `json:"call_id"`
-		Status string `json:"status"`
+		CallID    string `json:"call_id"`
+		Status    string `json:"status"`
+		Concludes bool   `json:"concludes,omitzero"`
 	}
 	// ToolsFinished returns the results to the model.
 	ToolsFinished struct {
@@ -177,7 +183,7 @@ type (
 	Completed struct {
 		FinalOutput string       `json:"final_output"`
 		Output      []model.Part `json:"output,omitzero"`
-		Reason      string       `json:"reason"` // end, length, refusal, max_requests
+		Reason      string       `json:"reason"` // end, length, refusal, max_requests, concluded
 		Bill
 	}
 	// Interrupted is a turn that was stopped; what was said until then is kept.
@@ -204,6 +210,8 @@ type (
 		// Output feeds the wire that hands it to the agent; it is recorded as the
 		// answer already.
 		Output string `json:"-"`
+		// Unanswered says that its last model request was cut off.
+		Unanswered bool `json:"-"`
 	}
 )
 

@@ -41,6 +41,7 @@ type Data struct {
 	Stop        Stop         `json:"stop,omitzero"`
 	StopReason  string       `json:"stop_reason,omitzero"`
 	StopText    string       `json:"stop_text,omitzero"`
+	Concluded   bool         `json:"concluded,omitzero"` // it ends with its calls
 	Open        []OpenCall   `json:"open,omitzero"`
 	Finished    []Summary    `json:"finished,omitzero"`
 	CallCount   int          `json:"call_count"`
@@ -53,6 +54,7 @@ type Data struct {
 	MicroUSD    int64        `json:"micro_usd,omitzero"`
 	Held        model.Amount `json:"held,omitzero"` // reserved for the present attempt
 	Outcome     string       `json:"outcome,omitzero"`
+	Unanswered  bool         `json:"unanswered,omitzero"` // it ended while the model spoke
 }
 
 // markLength is how much of a digest tells one call from another in a turn.
@@ -79,8 +81,12 @@ func (j CallModel) Key() string { return fmt.Sprintf("%d.%d", j.Request, j.Attem
 // Next returns the calls of the group whose turn it is.
 func (d Data) Next() []string {
 	var ids []string
-	for _, o := range d.Open {
-		if o.Group == d.Open[0].Group {
+	first := 0
+	for i, o := range d.Open {
+		if i == 0 || o.Group < first {
+			first, ids = o.Group, ids[:0]
+		}
+		if o.Group == first {
 			ids = append(ids, o.CallID)
 		}
 	}
@@ -127,7 +133,7 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		}
 		return one(Interrupted{Reason: d.StopReason, PartialOutput: d.Said.String()})
 	case Finalize:
-		return one(Finalized{d.TurnID, d.Outcome, d.StopReason, d.Requests, d.CallCount, d.Usage, d.MicroUSD, d.LastText})
+		return one(Finalized{d.TurnID, d.Outcome, d.StopReason, d.Requests, d.CallCount, d.Usage, d.MicroUSD, d.LastText, d.Unanswered})
 	}
 	return nil, fmt.Errorf("no rule for %T", c)
 }
@@ -170,6 +176,12 @@ func (d Data) receive(c ReceiveToolCalls) ([]machine.Event, error) {
 		}
 		e.Groups = append(e.Groups, group)
 	}
+	for i, p := range c.Calls {
+		if p.Last {
+			group++
+			e.Groups[i] = group
+		}
+	}
 	return one(e)
 }
 
@@ -185,10 +197,12 @@ func (d Data) toolDone(c ToolDone) ([]machine.Event, error) {
 		return one(Error{Type: d.StopReason, Message: d.StopText})
 	case d.Stop == StopInterrupt || d.Stop == StopPause:
 		return one(Interrupted{Reason: d.StopReason, PartialOutput: d.LastText})
+	case d.Concluded || c.Concludes:
+		return one(Completed{FinalOutput: d.LastText, Reason: "concluded"})
 	case d.MaxRequests > 0 && d.Requests >= d.MaxRequests:
 		return one(Completed{FinalOutput: d.LastText, Reason: "max_requests"})
 	}
-	results := append(d.Finished[:len(d.Finished):len(d.Finished)], Summary(c))
+	results := append(d.Finished[:len(d.Finished):len(d.Finished)], Summary{c.CallID, c.Status})
 	return one(ToolsFinished{results})
 }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// slashes are the commands that can be said in a conversation instead of a
+// message. A workflow never gates them. Those with a line are commands of this
+// program, about the conversation.
+var slashes = map[string]string{
+	"run": "", "tools": "", "help": "",
+	"model": "model", "budget": "budget", "why": "why", "show": "show",
+	"pause": "pause", "resume": "resume", "close": "close", "stop": "stop", "interrupt": "interrupt",
+	"fork": "fork", "rewind": "rewind",
+}
+
+var slashShape = regexp.MustCompile(`^/([a-z][a-z-]*)(?:\s+|$)`)
+
+// slash reads a command out of a message. A path is none: it has another slash.
+func slash(text string) (name, rest string, ok bool) {
+	m := slashShape.FindStringSubmatch(text)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], strings.TrimSpace(text[len(m[0]):]), true
+}
+
+// checkSlash refuses a command that nobody knows, before anything else happens.
+func checkSlash(text string) error {
+	name, rest, ok := slash(text)
+	if !ok {
+		return nil
+	}
+	if _, known := slashes[name]; !known {
+		return badInput("there is no /%s; known are /%s. To say it to the model, put a word before it", name, strings.Join(slices.Sorted(maps.Keys(slashes)), ", /"))
+	}
+	if workflow, task, _ := strings.Cut(rest, " "); name == "run" && (workflow == "" || strings.TrimSpace(task) == "") {
+		return badInput("/run takes a workflow and a task, as in `/run codeReview refactor auth module`; `stave workflow ls` lists the workflows")
+	}
+	return nil
+}
+
+// do does what a message says that is a command, in the conversation that the
+// flags mean.
+func (a *app) do(f *askFlags, text string) error {
+	name, rest, _ := slash(text)
+	switch {
+	case name == "run":
+		workflow, task, _ := strings.Cut(rest, " ")
+		return a.runWorkflow(f, workflow, strings.TrimSpace(task), 0)
+	case name == "tools":
+		return a.hosted(a.listTools)
+	case name == "help":
+		a.slashHelp()
+		return nil
+	case f.begins():
+		return badInput("/%s is about a conversation; say which with --continue or --resume LOG", name)
+	}
+	log := ""
+	err := a.hosted(func(h *host) error {
+		v, err := h.earlier(context.Background(), f)
+		log = v.Log
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	cmd := a.root()
+	cmd.SetArgs(append([]string{slashes[name], log, "--data", a.data, fmt.Sprintf("--json=%t", a.json)}, strings.Fields(rest)...))
+	cmd.SetOut(a.out)
+	cmd.SetErr(a.err)
+	return cmd.Execute()
+}
+
+// slashHelp lists the commands. What is a command of this program, too, is said in
+// the same words.
+func (a *app) slashHelp() {
+	own := map[string]string{
+		"run": "WORKFLOW TASK: " + a.runCmd().Short, "tools": "What agents can use", "help": "This list",
+	}
+	for _, name := range slices.Sorted(maps.Keys(slashes)) {
+		text := own[name]
+		if cmd, _, err := a.root().Find([]string{slashes[name]}); err == nil && slashes[name] != "" {
+			text = cmd.Short
+		}
+		a.printf("/%-10s %s\n", name, text)
+	}
+}
+
+func (a *app) listTools(h *host) error {
+	for _, t := range h.engine.ToolList() {
+		if a.json {
+			if err := a.printJSON(map[string]any{"name": t.Name, "safety": t.Safety, "traits": t.Traits}); err != nil {
+				return err
+			}
+			continue
+		}
+		first, _, _ := strings.Cut(t.Description, "\n")
+		a.printf("%s\n", fmt.Sprintf("%-14s %s", t.Name, cut(visible(first), shownLine)))
+	}
+	return nil
+}
