@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stave/internal/engine"
+	"stave/internal/machine/tool"
 	"stave/internal/world"
 )
 
@@ -26,6 +27,19 @@ type questionJSON struct {
 	Choices   []string       `json:"choices"`
 	Since     string         `json:"since"`
 	Deadline  string         `json:"deadline,omitzero"`
+
+	Grant *grantJSON `json:"grant,omitzero"` // of a grant_stage_tool
+}
+
+// grantJSON is what a stage asks a person to let it do once.
+type grantJSON struct {
+	ExecutionID string `json:"stage_execution_id"`
+	Stage       string `json:"stage"`
+	Attempt     int    `json:"attempt"`
+	ProposalID  string `json:"proposal_id"`
+	Tool        string `json:"tool"`
+	Digest      string `json:"args_digest"`
+	Summary     string `json:"args_summary"` // for people; nothing is decided by it
 }
 
 func questionFor(q world.Question) questionJSON {
@@ -33,6 +47,9 @@ func questionFor(q world.Question) questionJSON {
 	j := questionJSON{
 		ID: q.ID, Log: q.Log, Path: q.Path, Kind: q.Kind, Tool: call.Tool, Arguments: jsontext.Value(call.Arguments),
 		Digest: call.Digest, Reason: why, Choices: q.Choices, Since: rfc3339(q.SinceMs),
+	}
+	if ask, ok := q.Ask.(tool.GrantStageTool); ok {
+		j.Grant = &grantJSON{ask.ExecutionID, ask.Stage, ask.Attempt, call.CallID, call.Tool, call.Digest, brief(call.Arguments)}
 	}
 	if q.DeadlineMs != 0 {
 		j.Deadline = rfc3339(q.DeadlineMs)
