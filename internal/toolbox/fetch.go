@@ -36,19 +36,6 @@ type fetchArgs struct {
 // Fetch returns the tool that reads from any public host.
 func Fetch() Tool { return newFetch(fetcher{}) }
 
-// FetchFrom returns the tool that reads from the listed hosts only: "example.org"
-// is that host alone, ".example.org" every host below it.
-func FetchFrom(list []string) (Tool, error) {
-	if len(list) == 0 {
-		return Tool{}, errors.New("building Fetch: the list of allowed hosts is empty")
-	}
-	allowed, err := newHosts(list)
-	if err != nil {
-		return Tool{}, fmt.Errorf("building Fetch: %w", err)
-	}
-	return newFetch(fetcher{hosts: allowed}), nil
-}
-
 // newFetch makes the tool. Nothing changes by it, so a lost call is simply done
 // again; but what it asks for tells the host something and what comes back may
 // be written by anyone, and its traits say so to the gate.
@@ -58,7 +45,6 @@ func newFetch(f fetcher) Tool {
 
 // fetcher holds what is not the same in tests; its zero value is the real one.
 type fetcher struct {
-	hosts    hosts
 	resolver *net.Resolver
 	permit   func(netip.Addr) bool // addresses let through before they are judged
 	tls      *tls.Config
@@ -102,7 +88,7 @@ func (f fetcher) transport() *http.Transport {
 func (f fetcher) get(ctx context.Context, raw string) (*webPage, error) {
 	transport := f.transport()
 	defer transport.CloseIdleConnections()
-	u, err := f.check(raw)
+	u, err := checkURL(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +110,6 @@ func (f fetcher) get(ctx context.Context, raw string) (*webPage, error) {
 		}
 		u = next
 	}
-}
-
-func (f fetcher) check(raw string) (*url.URL, error) {
-	u, err := checkURL(raw)
-	if err != nil {
-		return nil, err
-	}
-	return u, f.hosts.check(u)
 }
 
 func send(ctx context.Context, transport *http.Transport, u *url.URL) (*http.Response, error) {
@@ -161,7 +139,7 @@ func (f fetcher) follow(from *url.URL, resp *http.Response) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.New("to something that is not a URL")
 	}
-	next, err := f.check(from.ResolveReference(ref).String())
+	next, err := checkURL(from.ResolveReference(ref).String())
 	if err == nil && from.Scheme == "https" && next.Scheme == "http" {
 		err = errors.New("from https to http")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -154,42 +153,6 @@ func looksNumeric(label string) bool {
 		return strings.Trim(digits, "0123456789abcdef") == ""
 	}
 	return strings.Trim(label, "0123456789") == ""
-}
-
-// hosts is a list of what may be fetched from; an empty one permits every host.
-type hosts []string
-
-// newHosts checks a list of hosts: "example.org" is that host alone,
-// ".example.org" every host below it.
-func newHosts(list []string) (hosts, error) {
-	var h hosts
-	for _, entry := range list {
-		u, err := url.Parse("https://" + strings.TrimPrefix(entry, "."))
-		if err != nil || u.Host != strings.TrimPrefix(entry, ".") || u.Port() != "" {
-			return nil, fmt.Errorf("allowed host %q is not a host name", shorten(entry))
-		}
-		if err := checkHost(u); err != nil {
-			return nil, fmt.Errorf("allowed host %q: %w", shorten(entry), err)
-		}
-		host := u.Hostname()
-		if strings.HasPrefix(entry, ".") {
-			host = "." + host
-		}
-		h = append(h, host)
-	}
-	return h, nil
-}
-
-// check compares whole labels: "notexample.org" does not end in "example.org".
-func (h hosts) check(u *url.URL) error {
-	host := u.Hostname()
-	if len(h) == 0 || slices.ContainsFunc(h, func(entry string) bool {
-		domain, below := strings.CutPrefix(entry, ".")
-		return host == entry || below && host != domain && hasDomain(host, domain)
-	}) {
-		return nil
-	}
-	return fmt.Errorf("%q is not among the hosts that may be fetched from: %s", shorten(host), shorten(strings.Join(h, ", ")))
 }
 
 // hasDomain says whether a name is a domain or lies below it.
