@@ -33,7 +33,9 @@ func BenchmarkRounds(b *testing.B) {
 	list := toolbox.All()
 	for i := range list {
 		if list[i].Name == policy.ShellTool {
-			list[i].Run = func(context.Context, toolbox.Env, json.RawMessage) (toolbox.Output, error) { return toolbox.Output{Text: "ok"}, nil }
+			list[i].Run = func(context.Context, toolbox.Env, json.RawMessage) (toolbox.Output, error) {
+				return toolbox.Output{Text: "ok"}, nil
+			}
 		}
 	}
 	set, err := toolbox.NewSet(list...)
