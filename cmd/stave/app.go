@@ -21,6 +21,7 @@ type app struct {
 	// signals to a command that runs a conversation; others just die of them.
 	signals chan os.Signal
 	models  *models
+	open    *host // of the command under way, for what is typed meanwhile
 
 	data string // --data
 	json bool   // --json

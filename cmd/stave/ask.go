@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,7 @@ type askFlags struct {
 	readOnly         bool
 	headless         bool
 	maxTurns         int
+	answerWithin     time.Duration
 	continues        bool
 	resume           string
 	images           []string // files
@@ -74,6 +76,7 @@ func (f *askFlags) add(fl *pflag.FlagSet) {
 	f.budget.add(fl, "max-")
 	fl.BoolVar(&f.readOnly, "read-only", false, "nothing may change anything, whatever the mode")
 	fl.BoolVar(&f.headless, "headless", false, "nobody will answer: calls that need permission are denied")
+	fl.DurationVar(&f.answerWithin, "answer-within", 0, "how long a question waits before it counts as denied, as 10m (default: for ever)")
 	fl.StringVar(&f.dir, "cwd", "", "the directory the conversation works in (default: the current one)")
 	fl.IntVar(&f.maxTurns, "max-turns", defaultMaxTurns, "model requests of one turn")
 	fl.BoolVar(&f.continues, "continue", false, "go on with the newest conversation of this directory")
@@ -82,9 +85,6 @@ func (f *askFlags) add(fl *pflag.FlagSet) {
 
 func (a *app) ask(f *askFlags, args []string) error {
 	if err := f.check(); err != nil {
-		return err
-	}
-	if err := a.resolve(f); err != nil {
 		return err
 	}
 	prompt, err := a.prompt(args)
@@ -96,6 +96,9 @@ func (a *app) ask(f *askFlags, args []string) error {
 	}
 	if _, _, ok := slash(prompt); ok {
 		return a.do(f, prompt)
+	}
+	if err := a.resolve(f); err != nil {
+		return err
 	}
 	images, err := readImages(f.images)
 	if err != nil {
@@ -160,6 +163,11 @@ func (a *app) begin(f *askFlags) (session.Config, error) {
 	if !f.given("network") && s.Network != nil {
 		c.Network = *s.Network
 	}
+	wait := f.answerWithin
+	if !f.given("answer-within") {
+		wait = s.AnswerWithin
+	}
+	c.AnswerMs = wait.Milliseconds()
 	for _, n := range loosened(s, c) {
 		a.note("stave: %s", n)
 	}
@@ -221,8 +229,11 @@ func (a *app) goOn(ctx context.Context, h *host, f *askFlags, say session.Say) e
 }
 
 // finish runs a conversation on to its next rest and words how that went.
-func (a *app) finish(h *host, since world.View) error {
-	end, err := a.follow(h, since)
+func (a *app) finish(h *host, since world.View) error { return a.finishRun(h, since, "") }
+
+// finishRun is finish for a command that began a run.
+func (a *app) finishRun(h *host, since world.View, run string) error {
+	end, err := a.followRun(h, since, run)
 	if err != nil {
 		return err
 	}
@@ -247,6 +258,9 @@ func (f *askFlags) check() error {
 	case f.continues && f.resume != "":
 		return badInput("--continue and --resume name two conversations; give one of them")
 	}
+	if err := config.CheckWait(f.answerWithin); err != nil {
+		return badInput("--answer-within: %w", err)
+	}
 	_, err := f.budget.amount()
 	return err
 }
@@ -263,6 +277,7 @@ func (f *askFlags) fits(log string, was session.Config) error {
 		{"read-only", f.readOnly == was.ReadOnly},
 		{"sandbox", f.sandbox == was.Sandbox},
 		{"network", f.network == was.Network},
+		{"answer-within", f.answerWithin.Milliseconds() == was.AnswerMs},
 	} {
 		if f.given(c.flag) && !c.same {
 			return badInput("--%s was fixed when %s began and cannot be changed; leave it out", c.flag, log)

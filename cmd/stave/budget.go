@@ -62,6 +62,9 @@ A conversation that a limit had stopped goes on with ` + "`stave resume`" + `.`,
 			if err != nil {
 				return err
 			}
+			if none && limit != (model.Amount{}) {
+				return badInput("budget: --none takes all limits away, so no other can be set with it; set the limit by itself")
+			}
 			return a.onLog(args[0], func(ctx context.Context, h *host, v world.View) error {
 				if none || reconcile || limit != (model.Amount{}) {
 					if v, err = a.setBudget(ctx, h, v, limit, none, reconcile); err != nil {

@@ -18,6 +18,8 @@ const (
 	// pipedPatience is how long standard input may be silent before we say what
 	// we are waiting for.
 	pipedPatience = 2 * time.Second
+	// typedOnItsWay is how long a line takes at most from the terminal to us.
+	typedOnItsWay = 20 * time.Millisecond
 	// maxAnswerLine bounds what a person types at a question.
 	maxAnswerLine = 4 << 10
 )
@@ -66,10 +68,12 @@ func stdConsole() console {
 // forget throws away what was typed before a question could be read: nobody
 // approves by accident.
 func (c *console) forget() {
-	select {
-	case <-c.typed:
-		c.reading = false
-	default:
+	if c.reading {
+		select {
+		case <-c.typed:
+			c.reading = false
+		case <-time.After(typedOnItsWay):
+		}
 	}
 	c.flush()
 }

@@ -84,7 +84,9 @@ func (a *app) demo() (err error) {
 		return err
 	}
 	data := filepath.Join(dir, "data")
-	h, err := openHost(data, engine.Options{Now: a.now, Provider: a.models.provider}, newRunner(data, sandbox.Limits{}), false)
+	commands := newRunner(data, sandbox.Limits{})
+	defer func() { err = errors.Join(err, os.RemoveAll(commands.dir)) }()
+	h, err := openHost(data, engine.Options{Now: a.now, Provider: a.models.provider}, commands, false)
 	if err != nil {
 		return err
 	}
@@ -127,9 +129,9 @@ func (a *app) playDemo(ctx context.Context, h *host, project string) error {
 	if _, err := h.engine.StartRun(ctx, log, engine.Run{Definition: w, Task: task, By: demoBy}); err != nil {
 		return err
 	}
-	f := &follower{app: a, host: h, log: log, show: d.show, decide: d.decide}
+	f := &follower{app: a, host: h, log: log, show: d.show, decide: d.decide, deaf: true, crew: crew{}, broke: map[string]bool{}}
 	if a.json {
-		f.show = a.shower(world.View{})
+		f.show = a.shower(world.View{}, "")
 	}
 	end, err := f.run()
 	if err == nil {

@@ -107,7 +107,7 @@ func (d *demo) show(_ runelog.Rune, e any) error {
 	case run.Completed:
 		d.say("")
 		d.step(bold, "run", "nothing follows Review: the pipeline is done")
-		d.review = resultText(e.Results)
+		d.review = resultText(e)
 	case session.RunEnded:
 		d.step(bold, "session", "the workflow %s is %s", e.Name, e.Outcome)
 	case turn.ToolCallsReceived:

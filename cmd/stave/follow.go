@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
 	"stave/internal/machine"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 	"stave/internal/machine/turn"
-	"stave/internal/machine/workflow"
 	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/world"
@@ -36,17 +34,11 @@ type follower struct {
 	asking  bool   // a question has come up that nobody was asked yet
 	stopped bool   // a person pressed Ctrl-C
 	unheard bool   // but no turn was there to hear it yet
+	deaf    bool   // what is typed is not listened to any more
+	mine    string // the run that this command began, "" if it began none
+	crew    crew
+	broke   map[string]bool // stages whose last attempt ended with its budget
 	ending  ending
-}
-
-// ending is how a conversation came to its rest.
-type ending struct {
-	view     world.View
-	last     any // the event that ended the last turn
-	headless int // calls denied because nobody is there
-	stopped  session.Suspended
-	cut      bool // a person pressed Ctrl-C, and a turn ended of it
-	run      any  // the event that ended the last workflow
 }
 
 // seen is a rune on its way to the person.
@@ -62,17 +54,30 @@ type settled struct {
 }
 
 // follow shows what happens in a conversation since a moment, until it rests.
-func (a *app) follow(h *host, since world.View) (ending, error) {
-	f := &follower{app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since), asking: len(since.Questions) > 0}
+func (a *app) follow(h *host, since world.View) (ending, error) { return a.followRun(h, since, "") }
+
+// followRun is follow for a command that began a run: what others hand in is
+// progress, and how they end is not how the command ends.
+func (a *app) followRun(h *host, since world.View, run string) (ending, error) {
+	f := &follower{
+		app: a, host: h, log: since.Log, seq: since.Seq, show: a.shower(since, run), asking: len(since.Questions) > 0,
+		mine: run, broke: map[string]bool{},
+	}
+	var err error
+	if f.crew, err = h.crewOf(context.Background(), since); err != nil {
+		return ending{}, err
+	}
 	if a.attended {
 		f.decide = f.askPerson
+		listening(true)
+		defer listening(false)
 	}
 	return f.run()
 }
 
 // shower is how runes are shown: for programs as they are, for people as
 // progress and an answer.
-func (a *app) shower(v world.View) func(runelog.Rune, any) error {
+func (a *app) shower(v world.View, run string) func(runelog.Rune, any) error {
 	if a.json {
 		return func(r runelog.Rune, _ any) error {
 			_, err := a.out.Write(append(slices.Clone(r.Raw()), '\n'))
@@ -80,6 +85,7 @@ func (a *app) shower(v world.View) func(runelog.Rune, any) error {
 		}
 	}
 	p := newProgress(&a.console, v)
+	p.mine = run
 	return func(r runelog.Rune, e any) error { p.show(r, e); return nil }
 }
 
@@ -105,7 +111,9 @@ func (f *follower) run() (ending, error) {
 			}
 			f.asking = f.asking || len(view.Questions) > 1
 		case rests:
-			return f.ending, nil
+			if waits, err := f.waitOut(ctx, view); !waits || err != nil {
+				return f.ending, err
+			}
 		}
 	}
 }
@@ -141,6 +149,9 @@ func (f *follower) untilRest(ctx context.Context, rest <-chan settled) (v world.
 			if err := f.heed(ctx, s); err != nil {
 				return v, false, err
 			}
+		case t := <-f.listen():
+			f.app.reading = false
+			f.hear(ctx, t)
 		}
 	}
 }
@@ -209,35 +220,36 @@ func (f *follower) take(ctx context.Context, s seen) error {
 	if err != nil {
 		return fmt.Errorf("rune %d of %s: %w", s.r.Seq, f.log, err)
 	}
+	f.remember(ctx, s.r.Path, e)
+	return f.show(s.r, e)
+}
+
+// remember keeps what an event says about the ending.
+func (f *follower) remember(ctx context.Context, path string, e any) {
 	switch e := e.(type) {
 	case turn.Started:
 		if f.unheard {
 			f.interrupt(ctx)
 		}
-		if ofRoot(s.r.Path) {
+		if ofRoot(path) {
 			f.ending.last = nil
 		}
 	case turn.Completed, turn.Interrupted, turn.Error:
-		if ofRoot(s.r.Path) {
+		if ofRoot(path) {
 			f.ending.last = e
 		}
-	case workflow.Started:
-		f.ending.run = nil
-	case workflow.Completed, workflow.Failed, workflow.Cancelled:
-		f.ending.run = e
 	case tool.ApprovalRequested, tool.OutcomeUnknown:
-		f.asking = true
-	case workflow.DefinitionChanged:
 		f.asking = true
 	case tool.Denied:
 		// A stage goes on without what it was denied.
-		if e.By == policy.HeadlessRule && !ofStage(s.r.Path) {
+		if e.By == policy.HeadlessRule && !f.crew.did(path) {
 			f.ending.headless++
 		}
 	case session.Suspended:
 		f.ending.stopped = e
+	default:
+		f.rememberRun(path, e)
 	}
-	return f.show(s.r, e)
 }
 
 // heed takes a signal: the first Ctrl-C ends the turns, the second the process.
@@ -301,59 +313,4 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// budgetReason is why a conversation is suspended that used up a limit.
-const budgetReason = "budget"
-
-// err words an ending that is not a success, with the error its exit code hangs on.
-func (n ending) err(a *app) error {
-	log := n.view.Log
-	if len(n.view.Questions) > 0 {
-		return fmt.Errorf("%w: %s", errPermission, a.howToAnswer(n.view.Questions))
-	}
-	if n.headless > 0 {
-		return fmt.Errorf("%w: %s denied because nobody is there to give permission", errPermission, count(n.headless, "call was", "calls were"))
-	}
-	if err := n.runErr(a); err != nil {
-		return err
-	}
-	if n.view.State == "suspended" && strings.HasPrefix(n.reason(), budgetReason) {
-		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` shows and raises limits, `%s` then goes on",
-			errBudget, n.reason(), a.command("budget %s", log), a.command("resume %s", log))
-	}
-	if n.view.State == "suspended" {
-		return fmt.Errorf("%w: the conversation is suspended (%s); `%s` goes on", errTurnFailed, n.reason(), a.command("resume %s", log))
-	}
-	switch e := n.last.(type) {
-	case turn.Error:
-		return fmt.Errorf("%w: %s: %s", errTurnFailed, e.Type, e.Message)
-	case turn.Completed:
-		if e.Reason == "max_requests" {
-			return fmt.Errorf("%w: the turn used all its model requests (--max-turns); `%s` goes on", errBudget, a.command("send %s TEXT", log))
-		}
-	case turn.Interrupted:
-		n.cut = n.cut || strings.HasPrefix(e.Reason, "interrupt")
-	}
-	if n.cut {
-		return fmt.Errorf("%w: what was said so far is kept; `%s` goes on", errInterrupted, a.command("send %s TEXT", log))
-	}
-	return nil
-}
-
-func (n ending) reason() string {
-	if n.stopped.Info != "" {
-		return n.stopped.Reason + ": " + n.stopped.Info
-	}
-	if n.stopped.Reason != "" {
-		return n.stopped.Reason
-	}
-	return n.view.Why
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

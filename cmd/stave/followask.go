@@ -14,6 +14,8 @@ import (
 // askPerson puts a question to the person at the terminal and reports whether it
 // is settled; left open, it can be answered later from anywhere.
 func (f *follower) askPerson(ctx context.Context, q world.Question) (bool, error) {
+	listening(false) // in the background a question stops us until somebody comes
+	defer listening(true)
 	f.app.forget()
 	d := f.app.newDialog(q, f.ending.view.Dir)
 	d.prompt()
@@ -72,16 +74,25 @@ func (f *follower) hold() <-chan seen {
 func (a *app) howToAnswer(questions []world.Question) string {
 	ways := make([]string, len(questions))
 	for i, q := range questions {
-		ways[i] = fmt.Sprintf("%s waits for an answer; `%s`", summary(q), a.answerLine(q))
+		ways[i] = fmt.Sprintf("%s waits for an answer: %s", summary(q), a.answerLine(q))
 	}
 	return strings.Join(ways, "\n")
 }
 
-// answerLine is what to type to settle a question.
+// answerLine is what to type to settle a question. The choice is left to be
+// written: a line that names them all could be pasted, and a shell would take one.
 func (a *app) answerLine(q world.Question) string {
-	choices := strings.Join(q.Choices, "|")
+	line := a.command("answer %s CHOICE", q.ID)
 	if _, words := q.Ask.(tool.WhatToSay); words {
-		choices += " --text TEXT"
+		line += " --text TEXT"
 	}
-	return a.command("answer %s %s", q.ID, choices)
+	return fmt.Sprintf("`%s`, where CHOICE is %s", line, orList(q.Choices))
+}
+
+func orList(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

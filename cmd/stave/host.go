@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"stave/internal/checkpoint"
 	"stave/internal/engine"
 	"stave/internal/machine/session"
 	"stave/internal/model/catalog"
@@ -47,6 +46,9 @@ func (a *app) hosted(f func(h *host) error) error { return a.hostedFor(false, f)
 func (a *app) working(f func(h *host) error) error { return a.hostedFor(true, f) }
 
 func (a *app) hostedFor(work bool, f func(h *host) error) (err error) {
+	if a.open != nil {
+		return f(a.open)
+	}
 	dir, err := a.dataDir()
 	if err != nil {
 		return err
@@ -143,7 +145,8 @@ func (a *app) enter(h *host, dir string) error {
 }
 
 func newRunner(data string, base sandbox.Limits) *runner {
-	return &runner{dir: callsDir(data, os.Getenv), base: base, adopted: map[string]bool{}}
+	dir, held := heldCallsDir(data, os.Getenv)
+	return &runner{dir: dir, held: held, base: base, adopted: map[string]bool{}}
 }
 
 // openHost is where the rooms are put together.
@@ -157,7 +160,7 @@ func openHost(dir string, opt engine.Options, commands *runner, memory bool) (*h
 	opt.CallContext = func(ctx context.Context, c session.Config) context.Context {
 		return withCommands(ctx, c.Sandbox, c.Network)
 	}
-	kept := checkpoint.New(store)
+	kept := newCheckpoints(store, dir)
 	if opt.Secrets != nil {
 		kept.Secret = opt.Secrets.Contains
 	}

@@ -164,6 +164,9 @@ func (a *app) showView(v world.View) {
 			a.field("stage", s)
 		}
 	}
+	if last := lastRun(v); last != "" {
+		a.field("last run", last)
+	}
 	for _, m := range v.Machines {
 		a.field("machine", fmt.Sprintf("%s is %s since %s", shortIDs(string(m.Path)), m.State, a.when(m.SinceMs)))
 	}
@@ -191,10 +194,29 @@ func stagesOf(r world.RunView) (lines []string) {
 	return lines
 }
 
+// lastRun says what became of the workflow that ended last.
+func lastRun(v world.View) string {
+	r := v.LastRun
+	if r == nil {
+		return ""
+	}
+	text := r.Name + " " + r.Outcome
+	if r.Why != "" {
+		text += ": " + line(r.Why, shownLine)
+	}
+	return text
+}
+
 func (a *app) field(name, value string) { a.printf("  %-9s %s\n", name, value) }
 
-// spent says what a conversation has used.
+// spent says what a conversation has used. The books of a turn are closed at its
+// end; while a workflow runs, what was charged so far says more.
 func spent(v world.View) string {
+	if len(v.Runs) > 0 {
+		s := v.Accounts[0].Spent
+		return fmt.Sprintf("%s, %s, %s", count(int(s.ModelCalls), "model call", "model calls"),
+			count(int(s.ToolCalls), "tool call", "tool calls"), count(int(s.Tokens), "token", "tokens"))
+	}
 	u := v.Stats.Usage
 	return fmt.Sprintf("%s, %s, %s in, %d out", count(v.Stats.Turns, "turn", "turns"),
 		count(v.Stats.Calls, "tool call", "tool calls"), count(int(u.InputTokens), "token", "tokens"), u.OutputTokens)

@@ -67,20 +67,20 @@ func TestPreview(t *testing.T) {
 		want       string
 	}{
 		{"a new file", "Write", argsOf{"path": "n.txt", "content": "x\n\tpy\n"}, "  change\n  │ @@ n.txt: a new file, 2 lines\n  │ @@ -0,0 +1,2 @@\n  │ +x\n  │ +\tpy"},
-		{"replaced", "Write", argsOf{"path": "a.txt", "content": "one\n2\nthree\n"}, "  change\n  │ @@ a.txt: replaces 3 lines\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +2\n  │  three"},
+		{"replaced", "Write", argsOf{"path": "a.txt", "content": "one\n2\nthree\n"}, "  change\n  │ @@ a.txt: changes 1 line\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +2\n  │  three"},
 		{"by its whole path", "Write", argsOf{"path": filepath.Join(dir, "a.txt"), "content": "one\ntwo\nthree\n"}, "  change\n  │ @@ DIR/a.txt: nothing would change"},
-		{"emptied", "Write", argsOf{"path": "a.txt", "content": ""}, "  change\n  │ @@ a.txt: replaces 3 lines\n  │ @@ -1,3 +0,0 @@\n  │ -one\n  │ -two\n  │ -three\n  │ (it would be empty)"},
+		{"emptied", "Write", argsOf{"path": "a.txt", "content": ""}, "  change\n  │ @@ a.txt: removes 3 lines\n  │ @@ -1,3 +0,0 @@\n  │ -one\n  │ -two\n  │ -three\n  │ (it would be empty)"},
 		{"no text", "Write", argsOf{"path": "bin", "content": "x"}, "  change\n  │ @@ bin: it is not compared: its 2 bytes are not text\n  │ @@ -0,0 +1,1 @@\n  │ +x\n  │ \\ No newline at end of file"},
 		{"a link inside", "Write", argsOf{"path": "link", "content": "one\ntwo\nthree\n"}, "  change\n  │ @@ link: nothing would change (a symbolic link to a.txt)"},
 		{"a link out", "Write", argsOf{"path": "leads-out", "content": "x\n"}, "  change\n  │ @@ leads-out: it is not compared: path escapes from parent\n  │ @@ -0,0 +1,1 @@\n  │ +x"},
 		{"out", "Write", argsOf{"path": "../out.txt", "content": "x\n"}, "  change\n  │ @@ ../out.txt: it is not compared: it is outside the workspace, so the call would fail\n  │ @@ -0,0 +1,1 @@\n  │ +x"},
 		{"a pipe nobody writes to", "Write", argsOf{"path": "pipe", "content": "x\n"}, "  change\n  │ @@ pipe: it is not compared: it is not a regular file\n  │ @@ -0,0 +1,1 @@\n  │ +x"},
-		{"an edit", "Edit", argsOf{"path": "a.txt", "old_string": "two", "new_string": "2"}, "  change\n  │ @@ a.txt: changes 3 lines\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +2\n  │  three"},
+		{"an edit", "Edit", argsOf{"path": "a.txt", "old_string": "two", "new_string": "2"}, "  change\n  │ @@ a.txt: changes 1 line\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +2\n  │  three"},
 		{"an edit that does not fit", "Edit", argsOf{"path": "a.txt", "old_string": "four", "new_string": "4"}, "  change\n  │ @@ a.txt: it cannot be compared: the text to replace is not in it, so the call would fail\n  │ @@ -1,1 +1,1 @@\n  │ -four\n  │ \\ No newline at end of file\n  │ +4\n  │ \\ No newline at end of file"},
 		{"edits after one another", "MultiEdit", argsOf{"edits": []argsOf{
 			{"path": "a.txt", "old_string": "two", "new_string": "2"}, {"path": "./a.txt", "old_string": "2", "new_string": "deux"},
-		}}, "  change\n  │ @@ a.txt: changes 3 lines\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +deux\n  │  three"},
-		{"a secret in the file", "Write", argsOf{"path": "key.txt", "content": ""}, "  change\n  │ @@ key.txt: replaces 1 line\n  │ @@ -1,1 +0,0 @@\n  │ -KEY=[redacted]\n  │ (it would be empty)"},
+		}}, "  change\n  │ @@ a.txt: changes 1 line\n  │ @@ -1,3 +1,3 @@\n  │  one\n  │ -two\n  │ +deux\n  │  three"},
+		{"a secret in the file", "Write", argsOf{"path": "key.txt", "content": ""}, "  change\n  │ @@ key.txt: removes 1 line\n  │ @@ -1,1 +0,0 @@\n  │ -KEY=[redacted]\n  │ (it would be empty)"},
 		{"a command", "Bash", argsOf{"command": "cd x\n\techo \u202e\x1b[2J", "timeout_seconds": 5, "description": "harmless"}, "  command\n  │ cd x\n  │ \techo \\u202e\\u001b[2J\n  network no\n  at most 5s\n  model   says: harmless"},
 		{"an address", "Fetch", argsOf{"url": "https://good.example@evil.example/?q=a"}, "  url\n  │ https://good.example@evil.example/?q=a\n  host    evil.example"},
 		{"letters from elsewhere", "Fetch", argsOf{"url": "https://ex\u0430mple.org/"}, "  url\n  │ https://ex\u0430mple.org/\n  host    ex\u0430mple.org (its letters may not be what they look like)"},
@@ -93,6 +93,13 @@ func TestPreview(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+	long := strings.Repeat("same\n", 49)
+	if err := os.WriteFile(filepath.Join(dir, "long"), []byte(long+"fifty\n"+long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := shownCall(t, dir, "", "Edit", argsOf{"path": "long", "old_string": "fifty\n", "new_string": "50\nand\n"}); !strings.Contains(got, "@@ long: removes 1 line, adds 2 lines\n") {
+		t.Errorf("a small edit of a long file:\n%.200s", got)
 	}
 	if got := shownCall(t, dir, "", "Write", argsOf{"path": "big", "content": "x\n"}); !strings.Contains(got, "which is too many") {
 		t.Errorf("a large file is compared:\n%.200s", got)

@@ -76,6 +76,7 @@ func (p *preview) change(call tool.Call, dir string) bool {
 // written shows what becomes of a file that is replaced.
 func (p *preview) written(dir, path, content string) {
 	old, note, err := present(dir, path)
+	diff := unified(old, content)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		p.file(path, "a new file, "+size(content))
@@ -85,9 +86,9 @@ func (p *preview) written(dir, path, content string) {
 		p.file(path, "nothing would change"+note)
 		return
 	default:
-		p.file(path, "replaces "+size(old)+note)
+		p.file(path, changed(diff)+note)
 	}
-	p.body = append(p.body, unified(old, content)...)
+	p.body = append(p.body, diff...)
 	if content == "" {
 		p.body = append(p.body, "(it would be empty)")
 	}
@@ -111,8 +112,9 @@ func (p *preview) edited(dir, path string, edits []replacement) {
 		}
 		return
 	}
-	p.file(path, "changes "+size(old)+note)
-	p.body = append(p.body, unified(old, now)...)
+	diff := unified(old, now)
+	p.file(path, changed(diff)+note)
+	p.body = append(p.body, diff...)
 }
 
 func (e replacement) apply(text string) (string, error) {
@@ -136,6 +138,30 @@ func whyNot(err error) string {
 		return "it does not exist"
 	}
 	return err.Error()
+}
+
+// changed counts the lines of a comparison.
+func changed(diff []string) string {
+	removed, added := 0, 0
+	for _, l := range diff {
+		switch l[0] {
+		case '-':
+			removed++
+		case '+':
+			added++
+		}
+	}
+	switch {
+	case removed == 0 && added == 0:
+		return "nothing would change"
+	case removed == added:
+		return "changes " + count(added, "line", "lines")
+	case removed == 0:
+		return "adds " + count(added, "line", "lines")
+	case added == 0:
+		return "removes " + count(removed, "line", "lines")
+	}
+	return fmt.Sprintf("removes %s, adds %s", count(removed, "line", "lines"), count(added, "line", "lines"))
 }
 
 func size(text string) string {

@@ -29,6 +29,7 @@ type progress struct {
 	clean    cleaner            // of the answer that streams
 	stages   map[string]*staged // by their places
 	byAgent  map[string]*staged // by the places of their agents
+	mine     string             // the run whose result is the answer; "" for every run's
 	lane     string             // the stage that speaks, where several do
 	streamed bool               // some of the present answer is on the screen
 	midLine  bool               // and it does not end with a newline
@@ -56,6 +57,10 @@ func (p *progress) show(r runelog.Rune, e any) {
 		p.step(yellow, "the process that ran this ended; going on from its log")
 	case session.Suspended:
 		p.step(red, "suspended: %s", line(e.Reason+" "+e.Info, shownLine))
+	case session.Checkpointed:
+		if e.Missed != "" {
+			p.step(yellow, "how the files were could not be kept, so a rewind cannot put them back: %s", line(e.Missed, shownLine))
+		}
 	case session.Paused, session.Resumed, session.Unsuspended, session.Closing, session.Closed, session.Archived:
 		p.step(dim, "%s", r.To)
 	case turn.Started:

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"stave/internal/config"
 	"stave/internal/machine/agent"
 	"stave/internal/machine/stage"
 	"stave/internal/machine/turn"
 	run "stave/internal/machine/workflow"
-	"stave/internal/model"
 	"stave/internal/runelog"
 	"stave/internal/world"
 )
@@ -19,8 +19,8 @@ type staged struct {
 	cap      int // turns of one attempt
 	attempts int
 	tools    []string
-	turns    int // model requests of this attempt
-	usage    model.Usage
+	turns    int // answered model requests of this attempt
+	tokens   int64
 	microUSD int64
 }
 
@@ -35,7 +35,9 @@ func (p *progress) showRun(r runelog.Rune, e any) bool {
 			p.step(dim, "next: %s", chosen(e))
 		}
 	case run.DefinitionChanged:
-		p.step(yellow, "! its definition was changed after this run began; nothing new begins before somebody says that it may")
+		p.step(yellow, "! its definition was changed after this run began; nothing goes on but calls that run already, before somebody says that it may")
+	case run.DefinitionRestored:
+		p.step(green, "  its definition is again the one it began with")
 	case run.Confirmed:
 		p.step(green, "  it goes on by the definition it began with, says %s", line(e.By, shownLine))
 	case run.Stopping:
@@ -44,7 +46,11 @@ func (p *progress) showRun(r runelog.Rune, e any) bool {
 		}
 	case run.Completed:
 		p.step(green, "workflow %s completed", e.Name)
-		p.answer(resultText(e.Results))
+		if text := resultText(e); p.mine == "" || p.mine == e.RunID {
+			p.answer(text)
+		} else {
+			p.step(dim, "  %s handed in: %s", e.Name, line(text, shownLine))
+		}
 	case agent.Spawning:
 		if e.Stage == "" {
 			return false
@@ -77,27 +83,11 @@ func (p *progress) showStage(r runelog.Rune, e any) bool {
 	case stage.Begun:
 		p.stages[r.Path] = &staged{stage: e.Stage, cap: e.TurnCap, attempts: e.MaxAttempts}
 		return true
-	case turn.ToolCallsReceived:
-		if s = p.ofStage(r.Path); s != nil {
-			s.turns++
-			said := ""
-			if text := partsText(e.Output); text != "" {
-				said = ": " + line(text, shownLine)
-			}
-			name := s.stage + ", "
-			if p.lane != "" {
-				name = "" // it is there already
-			}
-			p.step(dim, "  %sturn %d of %d%s", name, s.turns, s.cap, said)
-		}
-		return false
-	case turn.Finalized:
-		if s = p.ofStage(r.Path); s != nil {
-			s.usage, s.microUSD = s.usage.Plus(e.Usage), s.microUSD+e.MicroUSD
-		}
-		return false
 	}
 	if s == nil {
+		if s = p.ofStage(r.Path); s != nil {
+			p.showStageTurn(s, e)
+		}
 		return false
 	}
 	switch e := e.(type) {
@@ -113,7 +103,6 @@ func (p *progress) showStage(r runelog.Rune, e any) bool {
 	case stage.CompletionRejected:
 		p.step(yellow, "  %s handed in what does not fit: %s", s.stage, line(e.Error, shownLine))
 	case stage.Reminded:
-		s.turns += e.Requests
 		p.step(dim, "  %s stopped without a result and is reminded; %s left", s.stage, count(e.Left, "turn", "turns"))
 	case stage.Retried:
 		p.step(yellow, "↻ %s: %s", s.stage, line(e.Reason, shownLine))
@@ -132,6 +121,44 @@ func (p *progress) showStage(r runelog.Rune, e any) bool {
 		delete(p.stages, r.Path)
 	}
 	return true
+}
+
+// showStageTurn shows what a model answers in a stage, and what that cost so far.
+func (p *progress) showStageTurn(s *staged, e any) {
+	switch e := e.(type) {
+	case turn.ToolCallsReceived:
+		s.bill(e.Bill)
+		p.answered(s, partsText(e.Output))
+	case turn.Completed:
+		s.bill(e.Bill)
+		if e.Reason != "concluded" && e.Reason != "max_requests" { // else it ends with its calls
+			p.answered(s, e.FinalOutput)
+		}
+	case turn.Compacted:
+		s.bill(e.Bill)
+	case turn.Interrupted:
+		if e.Bill != nil {
+			s.bill(*e.Bill)
+		}
+	}
+}
+
+func (p *progress) answered(s *staged, text string) {
+	s.turns++
+	said := ""
+	if text != "" {
+		said = ": " + line(text, shownLine)
+	}
+	name := s.stage + ", "
+	if p.lane != "" {
+		name = "" // it is there already
+	}
+	p.step(dim, "  %sturn %d of %d%s%s", name, s.turns, s.cap, s.cost(), said)
+}
+
+func (s *staged) bill(b turn.Bill) {
+	s.tokens += b.Usage.InputTokens + b.Usage.OutputTokens
+	s.microUSD += b.MicroUSD
 }
 
 // ofStage is the stage that the agent of a turn works for.
@@ -155,13 +182,12 @@ func ofStage(path string) bool {
 }
 
 func (s *staged) cost() string {
-	tokens := s.usage.InputTokens + s.usage.OutputTokens
-	if tokens == 0 {
-		return ""
+	text := ""
+	if s.tokens > 0 {
+		text = ", " + count(int(s.tokens), "token", "tokens")
 	}
-	text := fmt.Sprintf(", %d tokens", tokens)
 	if s.microUSD > 0 {
-		text += fmt.Sprintf(", $%.4f", float64(s.microUSD)/1e6)
+		text += ", " + config.USD(s.microUSD)
 	}
 	return text
 }
@@ -178,11 +204,16 @@ func (p *progress) takeUpRuns(v world.View) {
 	p.stages, p.byAgent = map[string]*staged{}, map[string]*staged{}
 	for _, r := range v.Runs {
 		for _, s := range r.Stages {
-			known := &staged{stage: s.Stage, cap: s.TurnCap, attempts: s.Attempts, turns: s.Turns}
+			known := &staged{stage: s.Stage, cap: s.TurnCap, attempts: s.Attempts, turns: s.Answered}
 			name := strings.TrimPrefix(s.ID, r.ID+".")
 			p.stages[string(world.RunPath(r.ID))+"/stage:"+name] = known
 			if s.Agent != "" {
 				p.byAgent["agent:"+s.Agent] = known
+			}
+			for _, acc := range v.Accounts {
+				if acc.Path.Name() == s.Agent {
+					known.tokens, known.microUSD = acc.Spent.Tokens, acc.Spent.MicroUSD
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,14 +41,49 @@ func summary(q world.Question) string {
 		return "the workflow " + ask.Name
 	}
 	call, _ := asked(q)
-	return toolName(call.Tool) + " " + brief(call.Arguments)
+	text := toolName(call.Tool) + " " + brief(call.Arguments)
+	if ask, ok := q.Ask.(tool.GrantStageTool); ok {
+		text = "stage " + ask.Stage + ": " + text
+	}
+	return text
 }
 
 // toolName is the name of a tool as a model wrote it: on one line, nothing hidden.
 func toolName(name string) string { return cut(visible(name), briefArgs) }
 
 // brief shows arguments in a line of progress.
-func brief(args json.RawMessage) string { return cut(visible(string(args)), briefArgs) }
+func brief(args json.RawMessage) string { return cut(visible(string(pathFirst(args))), briefArgs) }
+
+// pathFirst puts the path in front of what becomes of it, which is often long. All
+// else stays as it was written.
+func pathFirst(args json.RawMessage) json.RawMessage {
+	in := json.NewDecoder(bytes.NewReader(args))
+	if !json.Valid(args) {
+		return args
+	}
+	if open, err := in.Token(); err != nil || open != json.Delim('{') {
+		return args
+	}
+	var fields [][]byte
+	for in.More() {
+		from := in.InputOffset()
+		name, err := in.Token()
+		if err != nil {
+			return args
+		}
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			return args
+		}
+		field := bytes.TrimLeft(args[from:in.InputOffset()], ", \t\r\n")
+		if name == "path" {
+			fields = slices.Insert(fields, 0, field)
+		} else {
+			fields = append(fields, field)
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(fields, []byte(",")), []byte("}"))
+}
 
 // dialog puts one question to the person at the terminal.
 type dialog struct {

@@ -30,6 +30,8 @@ func storyOfRun(e machine.Event) string {
 		return fmt.Sprintf("the rules of %s are to say what follows", e.Stage)
 	case run.DefinitionChanged:
 		return "its definition was changed after it began"
+	case run.DefinitionRestored:
+		return "its definition is again the one it began with"
 	case run.Confirmed:
 		return "goes on by the definition it began with, says " + line(e.By, shownLine)
 	case run.Stopping:

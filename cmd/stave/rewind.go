@@ -3,12 +3,27 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"stave/internal/checkpoint"
 	"stave/internal/engine"
+	"stave/internal/runelog"
+	"stave/internal/toolbox/sandbox"
 	"stave/internal/world"
 )
+
+// newCheckpoints keeps how workspaces were. A directory around the store itself or
+// around a person's home is none.
+func newCheckpoints(store runelog.Log, data string) *checkpoint.Store {
+	kept := checkpoint.New(store)
+	kept.StandIn, kept.Inner = sandbox.IsStandIn, []string{data}
+	if home, err := os.UserHomeDir(); err == nil {
+		kept.Inner = append(kept.Inner, home)
+	}
+	return kept
+}
 
 func (a *app) rewindCmd() *cobra.Command {
 	var to uint64
@@ -17,8 +32,12 @@ func (a *app) rewindCmd() *cobra.Command {
 		Use:   "rewind LOG --to SEQ",
 		Short: "Take a conversation back to an earlier rune, and its files too if you want",
 		Long: `What was said after that rune no longer counts for the model; nothing is deleted, and the rewind is a rune itself.
-With --files the workspace goes back to the last checkpoint before that rune: files that agents changed or made since
-are put back as they were. A checkpoint is kept before the first change of every turn.`,
+With --files the whole workspace goes back to how it was at that rune: whatever was changed, made or removed since, also
+by you or by other programs. How it is now is kept first, as a rune behind that of the rewind; to have
+the files back, rewind --files to the rune session.rewound itself (` + "`stave log LOG`" + ` shows its number).
+A checkpoint is kept before the first change of every turn. It leaves out .git, heaps such as node_modules and what is too
+large; none is kept of your home directory, of / and of a directory that holds the data directory. One that takes longer
+than 20 seconds is given up, and the turn goes on; what was copied by then stays in the store and serves the next one.`,
 		Example: "  stave rewind last --to 42\n  stave rewind last --to 42 --files",
 		Args:    exactly("LOG"),
 	}
@@ -29,6 +48,9 @@ are put back as they were. A checkpoint is kept before the first change of every
 		return a.onLog(args[0], func(ctx context.Context, h *host, v world.View) error {
 			if to > v.Seq {
 				return badInput("--to %d: rune %d is still to come; the last of %s is %d", to, to, v.Log, v.Seq)
+			}
+			if files {
+				clearStandIns(v.Dir)
 			}
 			done, err := h.engine.Rewind(ctx, engine.Rewind{Log: v.Log, To: to, Files: files, By: a.by()})
 			if err != nil {
@@ -46,7 +68,7 @@ are put back as they were. A checkpoint is kept before the first change of every
 		})
 	}
 	cmd.Flags().Uint64Var(&to, "to", 0, "the last rune that counts")
-	cmd.Flags().BoolVar(&files, "files", false, "put the workspace back, too")
+	cmd.Flags().BoolVar(&files, "files", false, "put the whole workspace back, too, with what you changed yourself")
 	return cmd
 }
 

@@ -30,8 +30,8 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run WORKFLOW TASK",
 		Short: "Run a workflow: a pipeline of stages, each with its own transcript, tools and limits",
 		Long: `Begins a conversation, or goes on with one, and runs a workflow in it. WORKFLOW is a name
-(` + "`stave workflow ls`" + ` lists them) or the path of a file. Progress goes to stderr; what the last stage
-handed in goes to stdout.
+(` + "`stave workflow ls`" + ` lists them) or the path of a file. Progress goes to stderr; what the run
+handed in goes to stdout. Meanwhile "/pause", "/model NAME", "/why" and their like can be typed; "/help" lists them.
 A call outside of a stage's tools asks at the terminal, in every mode; the stage goes on if it is denied.
 Ctrl-C ends the run. A run that was cut off by a crash goes on with ` + "`stave resume`" + `.`,
 		Example: "  stave run codeReview \"refactor auth module\"\n" +
@@ -42,7 +42,7 @@ Ctrl-C ends the run. A run that was cut off by a crash goes on with ` + "`stave 
 			if len(args) == 0 {
 				return badInput("run: WORKFLOW is missing; `%s` lists them", a.command("workflow ls"))
 			}
-			if parallel < 0 || parallel > maxParallel {
+			if f.given("parallel") && parallel < 1 || parallel > maxParallel {
 				return badInput("--parallel %d: choose 1 to %d stages", parallel, maxParallel)
 			}
 			task, err := a.prompt(args[1:])
@@ -59,70 +59,88 @@ Ctrl-C ends the run. A run that was cut off by a crash goes on with ` + "`stave 
 
 // runWorkflow runs a workflow in a new conversation, or in the one that is meant.
 func (a *app) runWorkflow(f *askFlags, name, task string, parallel int) error {
-	if err := f.check(); err != nil {
-		return err
+	err := f.check()
+	if err == nil {
+		f.dir, err = workDir(f.dir)
 	}
-	if err := a.resolve(f); err != nil {
-		return err
+	var w foundWorkflow
+	if err == nil && f.begins() { // before anything else is asked for
+		w, err = a.findWorkflow(f.dir, name)
 	}
-	ctx := context.Background()
-	return a.working(func(h *host) error {
-		if !f.begins() {
-			v, err := h.earlier(ctx, f)
-			if err != nil {
-				return err
-			}
-			was, err := h.config(ctx, v.Log)
-			if err == nil {
-				err = f.fits(v.Log, was)
-			}
-			if err != nil {
-				return err
-			}
-			return a.runIn(ctx, h, v, name, task, parallel, f.headless)
-		}
-		w, err := a.findWorkflow(f.dir, name)
-		if err != nil {
-			return err
-		}
-		cfg, err := a.begin(f)
-		if err == nil {
-			err = a.enter(h, cfg.Dir)
-		}
-		if err != nil {
-			return err
-		}
-		log, err := h.engine.Begin(ctx, engine.Begin{Title: w.ID + ": " + task, Headless: f.headless, By: a.by(), Config: cfg})
-		if err != nil {
-			return err
-		}
-		if note := wallsNote(cfg, h.commands.walls); note != "" {
-			a.note("stave: %s", note)
-		}
-		return a.startRun(ctx, h, world.View{Log: log, Dir: cfg.Dir}, w, task, parallel, f.headless)
-	})
-}
-
-// runIn runs a workflow in a conversation that exists.
-func (a *app) runIn(ctx context.Context, h *host, v world.View, name, task string, parallel int, headless bool) error {
-	w, err := a.findWorkflow(v.Dir, name)
+	if err == nil {
+		err = a.resolve(f)
+	}
 	if err != nil {
 		return err
 	}
-	if err := a.enter(h, v.Dir); err != nil {
-		return err
-	}
-	return a.startRun(ctx, h, v, w, task, parallel, headless)
+	ctx, start := context.Background(), engine.Run{Task: task, Parallel: parallel, Headless: f.headless, By: a.by()}
+	return a.working(func(h *host) error {
+		if f.begins() {
+			return a.beginRun(ctx, h, f, w, start)
+		}
+		return a.runIn(ctx, h, f, name, start)
+	})
 }
 
-func (a *app) startRun(ctx context.Context, h *host, v world.View, w foundWorkflow, task string, parallel int, headless bool) error {
-	_, err := h.engine.StartRun(ctx, v.Log, engine.Run{
-		Definition: w.Definition, Source: w.where(), Task: task, Parallel: parallel, Headless: headless, By: a.by(),
-	})
+// beginRun runs a workflow in a new conversation.
+func (a *app) beginRun(ctx context.Context, h *host, f *askFlags, w foundWorkflow, r engine.Run) error {
+	cfg, err := a.begin(f)
+	if err == nil {
+		err = a.enter(h, cfg.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	r.Definition, r.Source = w.Definition, w.where()
+	log, err := h.engine.Begin(ctx, engine.Begin{Title: w.ID + ": " + r.Task, Headless: r.Headless, By: r.By, Config: cfg, Run: &r})
 	if err != nil {
 		return badInput("%w", err)
 	}
-	return a.finish(h, v)
+	if note := wallsNote(cfg, h.commands.walls); note != "" {
+		a.note("stave: %s", note)
+	}
+	// No other run is in it, so there is none to tell it from.
+	return a.finish(h, world.View{Log: log, Dir: cfg.Dir})
+}
+
+// runIn runs a workflow in a conversation that exists.
+func (a *app) runIn(ctx context.Context, h *host, f *askFlags, name string, r engine.Run) error {
+	v, err := h.earlier(ctx, f)
+	if err != nil {
+		return err
+	}
+	was, err := h.config(ctx, v.Log)
+	if err == nil {
+		err = errors.Join(f.fits(v.Log, was), a.mayBegin(v))
+	}
+	if err != nil {
+		return err
+	}
+	w, err := a.findWorkflow(v.Dir, name)
+	if err == nil {
+		err = a.enter(h, v.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	r.Definition, r.Source = w.Definition, w.where()
+	id, err := h.engine.StartRun(ctx, v.Log, r)
+	if err != nil {
+		return badInput("%w", err)
+	}
+	return a.finishRun(h, v, id)
+}
+
+// mayBegin refuses to begin something in a conversation that a person has to let
+// go on first.
+func (a *app) mayBegin(v world.View) error {
+	switch {
+	case v.State == "suspended" && strings.HasPrefix(v.Why, budgetReason):
+		return a.suspended(v, v.Why)
+	case v.State == "paused" || v.State == "suspended":
+		return badInput("%s: it is %s; `%s` goes on first", v.Log, v.State, a.command("resume %s", v.Log))
+	}
+	return nil
 }
 
 // where is what a later look for the same workflow goes by.
@@ -176,7 +194,11 @@ func (e runError) Unwrap() error { return e.kind }
 func (n ending) runErr(a *app) error {
 	switch e := n.run.(type) {
 	case run.Failed:
-		return runError{fmt.Sprintf("the workflow %s failed: %s; `%s` tells how it came to that", e.Name, e.Error, a.command("replay %s", n.view.Log)), errTurnFailed}
+		kind := errTurnFailed
+		if n.broke {
+			kind = errBudget
+		}
+		return runError{fmt.Sprintf("the workflow %s failed: %s; `%s` tells how it came to that", e.Name, e.Error, a.command("replay %s", n.view.Log)), kind}
 	case run.Cancelled:
 		err := errTurnFailed
 		if n.cut {
@@ -187,23 +209,44 @@ func (n ending) runErr(a *app) error {
 	return nil
 }
 
-// resultText is what a run handed in, for people: YAML is JSON that can be read.
-func resultText(results []run.Result) string {
-	if len(results) == 0 {
-		return ""
+// resultText is what a run handed in, for people: what the stage said that it ended
+// with, or each of several under its name. Where that is nothing, as of a stage that
+// was skipped, it is the latest that there is.
+func resultText(e run.Completed) string {
+	var ends []string
+	for _, id := range e.Ends {
+		i := slices.IndexFunc(e.Results, func(r run.Result) bool { return r.Stage == id })
+		if i < 0 {
+			continue
+		}
+		if text := outputText(e.Results[i]); len(e.Ends) == 1 {
+			ends = append(ends, text)
+		} else if text != "" {
+			ends = append(ends, id+":\n  "+strings.ReplaceAll(text, "\n", "\n  "))
+		}
 	}
-	last := results[len(results)-1]
+	text := strings.Join(ends, "\n")
+	for _, r := range slices.Backward(e.Results) {
+		if text == "" {
+			text = outputText(r)
+		}
+	}
+	return text
+}
+
+// outputText is what a stage handed in: YAML is JSON that can be read.
+func outputText(r run.Result) string {
 	var value any
-	d := json.NewDecoder(bytes.NewReader(last.Output))
+	d := json.NewDecoder(bytes.NewReader(r.Output))
 	d.UseNumber()
-	if len(last.Output) == 0 || d.Decode(&value) != nil {
+	if len(r.Output) == 0 || d.Decode(&value) != nil {
 		return ""
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(readable(value)); err != nil {
-		return string(last.Output)
+		return string(r.Output)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"stave/internal/machine/tool"
@@ -21,48 +18,13 @@ import (
 	"stave/internal/toolbox/supervisor"
 )
 
-// callsName is where the supervisors of a data directory keep what they know.
-const callsName = "calls"
-
-// callsDir is where what is known of running commands is kept: in memory where
-// that can be done privately, since it is needed as long as the machine is up and
-// no longer, else in the data directory.
-func callsDir(data string, getenv func(string) string) string {
-	sum := sha256.Sum256([]byte(data))
-	name := "stave-" + hex.EncodeToString(sum[:8])
-	for _, memory := range []string{getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
-		dir := filepath.Join(memory, fmt.Sprintf("%s-%d", name, os.Getuid()))
-		if memory != "" && privateDir(dir) == nil {
-			return dir
-		}
-	}
-	return filepath.Join(data, callsName)
-}
-
-// privateDir makes a directory that is ours alone; one that somebody else put
-// there is refused.
-func privateDir(dir string) error {
-	const private = 0o700
-	if err := os.Mkdir(dir, private); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm() != private || int(owner.Uid) != os.Getuid() {
-		return fmt.Errorf("%s is not a private directory of ours", dir)
-	}
-	return nil
-}
-
 // autoLevel is what a person means who names no level: the strongest there is.
 const autoLevel = "auto"
 
 // runner runs commands in a sandbox, under a supervisor that outlives us.
 type runner struct {
-	dir string // of the supervisors
+	dir  string   // of the supervisors
+	held *os.File // the same, under a shared lock; nil if it is to stay
 
 	asked  sync.Once
 	report sandbox.Report // what can be built here, once asked
@@ -72,6 +34,7 @@ type runner struct {
 	mu     sync.Mutex
 	limits sandbox.Limits // where a project wants less
 	client *supervisor.Client
+	closed bool
 	done   []string // commands whose results are durable: to be forgotten
 	// adopted are the commands that a process before us had started.
 	adopted map[string]bool
@@ -184,6 +147,9 @@ func (r *runner) walls() sandbox.Report {
 func (r *runner) supervisor() (*supervisor.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errors.New("no command is started any more: Stave is about to end")
+	}
 	if r.client == nil {
 		client, err := supervisor.New(r.dir, supervisor.Options{Linger: linger, Limits: r.base.Text()})
 		if err != nil {
@@ -203,6 +169,7 @@ func (r *runner) takeUp(ctx context.Context, c toolbox.Command, out func([]byte)
 	r.mu.Lock()
 	r.adopted[c.ID] = true
 	r.mu.Unlock()
+	defer clearStandIns(c.Dir) // whoever started the command would have
 	if client != nil {
 		defer client.Close(false)
 		end, err := client.Attach(ctx, c.ID, 0, out)
@@ -216,6 +183,9 @@ func (r *runner) takeUp(ctx context.Context, c toolbox.Command, out func([]byte)
 	}
 	return toolbox.Ending{Unknown: "stave and the process that watched over the command ended while it ran"}, nil
 }
+
+// clearStandIns removes what a sandbox left in a workspace when its process was killed.
+func clearStandIns(dir string) { sandbox.ClearStandIns(dir, sandbox.DefaultProtected()) }
 
 func (r *runner) ending(c toolbox.Command, e supervisor.Ending, err error) (toolbox.Ending, error) {
 	if errors.Is(err, supervisor.ErrLost) {
@@ -339,6 +309,8 @@ func runID(c tool.Call, attempt int) string { return fmt.Sprintf("%s.%d", c.Call
 func (r *runner) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
+	defer r.leaveDir()
 	if r.client == nil {
 		return nil
 	}

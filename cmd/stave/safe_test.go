@@ -71,3 +71,23 @@ func FuzzSafe(f *testing.F) {
 		}
 	})
 }
+
+// TestBrief shows that the path of a call comes before what may be too long to show,
+// and that nothing else is changed or hidden.
+func TestBrief(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"long", `{"content":"` + strings.Repeat("x", 100) + `","path":"a.txt"}`, `{"path":"a.txt","content":"` + strings.Repeat("x", 52) + `…`},
+		{"all of it", `{"a<b":1,"path":["p"],"z":{"path":2}}`, `{"path":["p"],"a<b":1,"z":{"path":2}}`},
+		{"none", `{"command":"ls","limit":1}`, `{"command":"ls","limit":1}`},
+		{"twice", `{"path":"a","content":"x","path":"b"}`, `{"path":"b","path":"a","content":"x"}`},
+		{"cut off", `{"content":"x","path":`, `{"content":"x","path":`},
+		{"no object", `["path"]`, `["path"]`},
+		{"hidden", "{\"content\":\"\",\"path\":\"\u202ea\"}", `{"path":"\u202ea","content":""}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, brief([]byte(c.in))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -128,6 +128,7 @@ func trustedProject(data, dir string) (p config.Project, changed bool, err error
 	if !trust.Known(dir) {
 		return p, false, nil
 	}
+	clearStandIns(dir)
 	if p, err = config.ReadProject(dir); err != nil {
 		return config.Project{}, false, badInput("%w", err)
 	}

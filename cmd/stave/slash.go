@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // slashes are the commands that can be said in a conversation instead of a
@@ -39,7 +40,7 @@ func checkSlash(text string) error {
 	if _, known := slashes[name]; !known {
 		return badInput("there is no /%s; known are /%s. To say it to the model, put a word before it", name, strings.Join(slices.Sorted(maps.Keys(slashes)), ", /"))
 	}
-	if workflow, task, _ := strings.Cut(rest, " "); name == "run" && (workflow == "" || strings.TrimSpace(task) == "") {
+	if _, task := firstWord(rest); name == "run" && task == "" {
 		return badInput("/run takes a workflow and a task, as in `/run codeReview refactor auth module`; `stave workflow ls` lists the workflows")
 	}
 	return nil
@@ -51,18 +52,21 @@ func (a *app) do(f *askFlags, text string) error {
 	name, rest, _ := slash(text)
 	switch {
 	case name == "run":
-		workflow, task, _ := strings.Cut(rest, " ")
-		return a.runWorkflow(f, workflow, strings.TrimSpace(task), 0)
+		workflow, task := firstWord(rest)
+		return a.runWorkflow(f, workflow, task, 0)
 	case name == "tools":
 		return a.hosted(a.listTools)
 	case name == "help":
-		a.slashHelp()
-		return nil
+		return a.slashHelp()
 	case f.begins():
 		return badInput("/%s is about a conversation; say which with --continue or --resume LOG", name)
 	}
+	var err error
+	if f.dir, err = workDir(f.dir); err != nil {
+		return err
+	}
 	log := ""
-	err := a.hosted(func(h *host) error {
+	err = a.hosted(func(h *host) error {
 		v, err := h.earlier(context.Background(), f)
 		log = v.Log
 		return err
@@ -70,26 +74,47 @@ func (a *app) do(f *askFlags, text string) error {
 	if err != nil {
 		return err
 	}
+	return a.about(log, name, rest)
+}
+
+// about runs a command of this program about a conversation.
+func (a *app) about(log, name, rest string) error {
+	args := []string{slashes[name], log, "--data", a.data, fmt.Sprintf("--json=%t", a.json)} // before its flags are set to what is usual
 	cmd := a.root()
-	cmd.SetArgs(append([]string{slashes[name], log, "--data", a.data, fmt.Sprintf("--json=%t", a.json)}, strings.Fields(rest)...))
+	cmd.SetArgs(append(args, strings.Fields(rest)...))
 	cmd.SetOut(a.out)
 	cmd.SetErr(a.err)
 	return cmd.Execute()
 }
 
+// firstWord parts a text behind its first word, whatever space follows it.
+func firstWord(text string) (word, rest string) {
+	i := strings.IndexFunc(text, unicode.IsSpace)
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i], strings.TrimSpace(text[i:])
+}
+
 // slashHelp lists the commands. What is a command of this program, too, is said in
 // the same words.
-func (a *app) slashHelp() {
+func (a *app) slashHelp() error {
+	root := (&app{}).root() // which sets the flags of its program to what is usual
 	own := map[string]string{
 		"run": "WORKFLOW TASK: " + a.runCmd().Short, "tools": "What agents can use", "help": "This list",
 	}
 	for _, name := range slices.Sorted(maps.Keys(slashes)) {
 		text := own[name]
-		if cmd, _, err := a.root().Find([]string{slashes[name]}); err == nil && slashes[name] != "" {
+		if cmd, _, err := root.Find([]string{slashes[name]}); err == nil && slashes[name] != "" {
 			text = cmd.Short
 		}
-		a.printf("/%-10s %s\n", name, text)
+		if !a.json {
+			a.printf("/%-10s %s\n", name, text)
+		} else if err := a.printJSON(map[string]string{"name": "/" + name, "text": text}); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func (a *app) listTools(h *host) error {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +47,7 @@ func loosened(s settings, c session.Config) []string {
 	if err != nil {
 		return nil // it has been read before, and refused
 	}
-	inForce := config.Config{Mode: c.Mode, Sandbox: c.Sandbox, Network: &c.Network, Budget: config.Budget{Amount: c.Budget}}
+	inForce := config.Config{Mode: c.Mode, Sandbox: c.Sandbox, Network: &c.Network, Budget: config.Budget{Amount: c.Budget}, AnswerWithin: time.Duration(c.AnswerMs) * time.Millisecond}
 	var notes []string
 	for _, wish := range inForce.Loosened(theirs) {
 		notes = append(notes, fmt.Sprintf("this project asks for %s; what you say on the command line is looser, and it counts for this conversation", wish))
@@ -98,12 +100,19 @@ func (a *app) trust(dir string, yes, forget bool) error {
 	return nil
 }
 
+// visibleLines is a whole file with nothing in it left out: what is trusted is all
+// of it, also what a terminal would not show.
+func visibleLines(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return reveal(text, func(r rune) bool { return r != '\n' && r != '\t' && hidden(r) })
+}
+
 func (a *app) tellTrust(s trustJSON, p config.Project) {
 	if len(s.Files) == 0 {
 		a.printf("%s says nothing to agents.\n", s.Dir)
 	}
 	for _, name := range s.Files {
-		a.printf("── %s\n%s\n", name, safe(string(p.Files[name])))
+		a.printf("── %s\n%s\n", name, visibleLines(string(p.Files[name])))
 	}
 	switch {
 	case s.Trusted:

@@ -97,6 +97,9 @@ func runsOf(v world.View) string {
 	for _, r := range v.Runs {
 		runs = append(runs, fmt.Sprintf("The workflow %s is %s: %s.", r.Name, r.State, strings.Join(stagesOf(r), "; ")))
 	}
+	if last := lastRun(v); last != "" && len(runs) == 0 {
+		runs = append(runs, "Its last workflow: "+last+".")
+	}
 	return strings.Join(runs, "\n")
 }
 
@@ -110,7 +113,7 @@ func (a *app) waitsForPerson(w *reason, q world.Question, n int) {
 		w.Next = "Granted, the call runs once; denied or deferred, the model is told so. Either way the stage goes on."
 	case workflow.MayGoOn:
 		w.Waits = fmt.Sprintf("It waits for a person: the definition of workflow %s was changed after this run began.", ask.Name)
-		w.Next = "The run goes on by the definition it began with, or it is cancelled. Until then no new stage begins."
+		w.Next = "The run goes on by the definition it began with, or it is cancelled. Until then nothing of it goes on but calls that run already."
 	case tool.WhatToSay:
 		w.Waits = fmt.Sprintf("It waits for a person: %s asks %s", call.Tool, cut(visible(string(call.Arguments)), shortArgs))
 		w.Next = "What you say becomes the call's result; then the turn goes on."
@@ -121,7 +124,7 @@ func (a *app) waitsForPerson(w *reason, q world.Question, n int) {
 	if n > 1 {
 		w.Waits += fmt.Sprintf(" And %s.", count(n-1, "more question", "more questions"))
 	}
-	w.MovedBy = fmt.Sprintf("You can answer: `%s`.", a.answerLine(q))
+	w.MovedBy = fmt.Sprintf("You can answer: %s.", a.answerLine(q))
 }
 
 func (a *app) waitsForWork(w *reason, v world.View) {

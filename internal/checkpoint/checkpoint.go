@@ -16,6 +16,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +50,9 @@ var defaults = limits{
 	entries: 200_000, nameBytes: 6 << 20, depth: 100, skipped: 20_000,
 }
 
+// ErrTooWide means that a directory is more than a workspace.
+var ErrTooWide = errors.New("it is more than a workspace")
+
 // ErrOtherDirectory means that a checkpoint is of another directory.
 var ErrOtherDirectory = errors.New("the checkpoint is of another directory")
 
@@ -63,6 +68,14 @@ type Store struct {
 	// Secret says that a content must not be stored; such files are skipped. It is
 	// set before the first use, nil for none.
 	Secret func(content string) bool
+	// StandIn tells files that another part of the program puts for a while where
+	// nothing is; they are no part of a workspace. It is set before the first use,
+	// nil for none.
+	StandIn func(mode fs.FileMode, size int64, changed time.Time) bool
+	// Inner are directories, as the data directory or a home, that a workspace must
+	// not be or hold: too much around them is no part of any work. It is set
+	// before the first use.
+	Inner []string
 
 	blobs  Blobs
 	limits limits
@@ -96,6 +109,9 @@ func New(blobs Blobs) *Store {
 func (s *Store) Keep(ctx context.Context, dir string) (session.Checkpointed, error) {
 	var none session.Checkpointed
 	name, err := resolve(dir)
+	if err == nil {
+		err = s.tooWide(name)
+	}
 	if err != nil {
 		return none, fmt.Errorf("keep %s: %w", dir, err)
 	}
@@ -137,6 +153,9 @@ func (s *Store) RestoreInto(ctx context.Context, dir, blob string) (restored, re
 
 func (s *Store) restore(ctx context.Context, dir, blob string, anywhere bool) (restored, removed int, err error) {
 	name, err := resolve(dir)
+	if err == nil {
+		err = s.tooWide(name)
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("restore %s: %w", dir, err)
 	}
@@ -156,11 +175,38 @@ func (s *Store) restore(ctx context.Context, dir, blob string, anywhere bool) (r
 	if !anywhere && string(m.Dir) != name {
 		return 0, 0, fmt.Errorf("restore %s: %w: %s", dir, ErrOtherDirectory, m.Dir)
 	}
+	// A list of earlier days may name them.
+	m.Files = slices.DeleteFunc(m.Files, func(f keptFile) bool { return s.standsIn(f.Mode, f.Size, f.Time) })
 	r := restorer{store: s, place: p, m: m}
 	if err := r.restore(ctx, name); err != nil {
 		return r.restored, r.removed, fmt.Errorf("restore %s: %w", dir, err)
 	}
 	return r.restored, r.removed, nil
+}
+
+// tooWide refuses a directory that holds what no restore may touch, before anything
+// of it is read.
+func (s *Store) tooWide(name string) error {
+	if name == string(filepath.Separator) {
+		return fmt.Errorf("%w: it holds the whole system", ErrTooWide)
+	}
+	for _, inner := range s.Inner {
+		real, err := resolve(inner)
+		if err != nil {
+			continue // where it is not, nothing holds it
+		}
+		if real == name {
+			return fmt.Errorf("%w; work in a directory below it", ErrTooWide)
+		}
+		if strings.HasPrefix(real, name+string(filepath.Separator)) {
+			return fmt.Errorf("%w: it holds %s", ErrTooWide, inner)
+		}
+	}
+	return nil
+}
+
+func (s *Store) standsIn(mode fs.FileMode, size int64, changed time.Time) bool {
+	return s.StandIn != nil && s.StandIn(mode, size, changed)
 }
 
 // resolve gives a directory one name, also if it is gone by now.

@@ -77,6 +77,7 @@ func (k *keeper) keep(ctx context.Context, dir string) (*manifest, error) {
 func (k *keeper) visit(n node) error {
 	mode := n.info.Mode()
 	switch {
+	case k.store.standsIn(mode, n.info.Size(), n.info.ModTime()):
 	case mode.IsDir():
 		k.m.Dirs = append(k.m.Dirs, keptDir{name(n.path), mode.Perm()})
 	case !mode.IsRegular() && mode.Type() != fs.ModeSymlink:

@@ -131,8 +131,15 @@ func (r *restorer) look() (map[string]fs.FileInfo, error) {
 	found := map[string]fs.FileInfo{}
 	w := walker{
 		ctx: r.ctx, limits: r.store.limits, rules: r.m.Ignore,
-		kept:   func(p string) bool { return r.kinds[p].IsDir() },
-		visit:  func(n node) error { found[n.path] = n.info; return nil },
+		kept: func(p string) bool { return r.kinds[p].IsDir() },
+		visit: func(n node) error {
+			_, comesBack := r.kinds[n.path]
+			// A stand-in is of use to somebody, unless something else has to be there.
+			if comesBack || !r.store.standsIn(n.info.Mode(), n.info.Size(), n.info.ModTime()) {
+				found[n.path] = n.info
+			}
+			return nil
+		},
 		skip:   func(node, string) {},
 		ignore: func(string) {},
 		temp:   func(n node) { _ = n.dir.Remove(n.name) }, // left by a restore that was cut off

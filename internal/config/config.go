@@ -24,12 +24,15 @@ const maxFile = 1 << 20
 
 // Config is one file's settings. What is not set is zero.
 type Config struct {
-	Model    string              `yaml:"model"`
-	Mode     string              `yaml:"mode"`
-	ReadOnly bool                `yaml:"read_only"`
-	Sandbox  string              `yaml:"sandbox"` // auto, bwrap, landlock, off
-	Network  *bool               `yaml:"network"` // may commands use it
-	Memory   bool                `yaml:"memory"`  // may agents keep notes between conversations
+	Model    string `yaml:"model"`
+	Mode     string `yaml:"mode"`
+	ReadOnly bool   `yaml:"read_only"`
+	Sandbox  string `yaml:"sandbox"` // auto, bwrap, landlock, off
+	Network  *bool  `yaml:"network"` // may commands use it
+	Memory   bool   `yaml:"memory"`  // may agents keep notes between conversations
+	// AnswerWithin is how long a question waits before it counts as denied, 0 for ever.
+	AnswerWithin time.Duration `yaml:"answer_within"`
+
 	Budget   Budget              `yaml:"budget"`
 	Limits   Limits              `yaml:"limits"` // of one command
 	Services map[string]Service  `yaml:"providers"`
@@ -103,6 +106,9 @@ func (c Config) check() error {
 	); err != nil {
 		return err
 	}
+	if err := CheckWait(c.AnswerWithin); err != nil {
+		return fmt.Errorf("answer_within: %w", err)
+	}
 	for name, s := range c.Services {
 		if err := s.check(name); err != nil {
 			return err
@@ -117,6 +123,14 @@ func (c Config) check() error {
 		if l.Concurrency < 0 || l.PerMinute < 0 {
 			return fmt.Errorf("queue.%s: a bound is not below zero", name)
 		}
+	}
+	return nil
+}
+
+// CheckWait refuses a time that a question cannot wait.
+func CheckWait(d time.Duration) error {
+	if d < 0 || d > 0 && d < time.Millisecond {
+		return fmt.Errorf("%v: a question waits at least 1ms; 0 is for ever", d)
 	}
 	return nil
 }
@@ -196,6 +210,7 @@ func (c Config) Tighten(p Config) (Config, error) {
 	}
 	c.Budget = Budget{c.Budget.Within(p.Budget.Amount)}
 	c.Limits = c.Limits.within(p.Limits)
+	c.AnswerWithin = stricter(c.AnswerWithin, p.AnswerWithin)
 	return c, nil
 }
 
@@ -215,6 +230,9 @@ func (c Config) Loosened(p Config) []string {
 	}
 	if c.Budget.Within(p.Budget.Amount) != c.Budget.Amount {
 		list = append(list, "budget")
+	}
+	if stricter(c.AnswerWithin, p.AnswerWithin) != c.AnswerWithin {
+		list = append(list, fmt.Sprintf("answer_within: %v", p.AnswerWithin))
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"stave/internal/model"
 )
@@ -35,7 +36,7 @@ queue:
 
 func TestLoadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"mode: ask\nmodle: x":                         `config.yaml: line 2: the file has no field "modle"; write some of: budget, hooks, limits, memory, mode, model, network, providers, queue, read_only, sandbox`,
+		"mode: ask\nmodle: x":                         `config.yaml: line 2: the file has no field "modle"; write some of: answer_within, budget, hooks, limits, memory, mode, model, network, providers, queue, read_only, sandbox`,
 		"\nproviders: {a: {knd: x}}":                  `line 2: a provider has no field "knd"; write some of: base_url, key_env, key_file, kind`,
 		"hooks:\n- nam: x":                            `line 2: a hook has no field "nam"; write some of: command, kind, name, network, read, sandbox, timeout, tools, workspace, write`,
 		"queue: {a: {x: 1, concurrency: a}}":          "line 1: a queue has no field \"x\"; write some of: concurrency, per_minute; line 1: `a` does not fit here; write a whole number",
@@ -62,6 +63,9 @@ func TestLoadRefuses(t *testing.T) {
 		"hooks: [{kind: guard, command: [x]}]":        "name is missing",
 		"hooks: [{name: a, kind: spy, command: [x]}]": `"spy" is not known`,
 		"queue: {a: {concurrency: -1}}":               "not below zero",
+		"answer_within: -1s":                          "answer_within: -1s: a question waits at least 1ms; 0 is for ever",
+		"answer_within: 1us":                          "a question waits at least 1ms",
+		"answer_within: soon":                         "write a time such as 10m",
 		"limits: {processes: -1}":                     "limits: a limit is not below zero",
 		"limits: {cpu: 1ms}":                          "limits: cpu is at least 1s",
 		"limits: {procs: 1}":                          `limits has no field "procs"; write some of: cpu, file_mb, memory_mb, open_files, processes`,
@@ -121,6 +125,10 @@ func TestTighten(t *testing.T) {
 		{"looser limits", Config{Limits: Limits{Processes: 10}}, Config{Limits: Limits{Processes: 50, OpenFiles: 1 << 30}}, false, func(c Config) bool {
 			return c.Limits == Limits{Processes: 10, OpenFiles: UsualLimits.OpenFiles, FileMB: UsualLimits.FileMB}
 		}},
+		{"a shorter wait", Config{AnswerWithin: time.Hour}, Config{AnswerWithin: time.Minute}, false, func(c Config) bool { return c.AnswerWithin == time.Minute }},
+		{"a longer wait", Config{AnswerWithin: time.Minute}, Config{AnswerWithin: time.Hour}, false, func(c Config) bool { return c.AnswerWithin == time.Minute }},
+		{"a wait where there is none", Config{}, Config{AnswerWithin: time.Hour}, false, func(c Config) bool { return c.AnswerWithin == time.Hour }},
+		{"keeps the wait", Config{AnswerWithin: time.Hour}, Config{}, false, func(c Config) bool { return c.AnswerWithin == time.Hour }},
 		{"model", Config{}, Config{Model: "x"}, true, nil},
 		{"providers", Config{}, Config{Services: map[string]Service{"x": {}}}, true, nil},
 		{"hooks", Config{}, Config{Hooks: []Hook{{}}}, true, nil},
@@ -165,6 +173,15 @@ func TestLoosened(t *testing.T) {
 	}
 	if got := (Config{Mode: "yolo", Sandbox: "off", Network: &yes}).Loosened(Config{}); len(got) > 0 {
 		t.Errorf("a project without wishes: %v", got)
+	}
+}
+
+func TestLoosenedWait(t *testing.T) {
+	wish := Config{AnswerWithin: time.Minute}
+	for mine, want := range map[time.Duration]string{0: "answer_within: 1m0s", time.Hour: "answer_within: 1m0s", time.Minute: "", time.Second: ""} {
+		if got := strings.Join(Config{AnswerWithin: mine}.Loosened(wish), ", "); got != want {
+			t.Errorf("%v: %q, want %q", mine, got, want)
+		}
 	}
 }
 

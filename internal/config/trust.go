@@ -27,8 +27,10 @@ const (
 	// maxProjectFile bounds one of them.
 	maxProjectFile = 1 << 20
 
+	// projectDir holds what a project says to nobody but us.
+	projectDir = ".stave"
 	// projectWorkflows holds a project's workflows; each of them is one of its files.
-	projectWorkflows = ".stave/workflows"
+	projectWorkflows = projectDir + "/workflows"
 	maxWorkflows     = 64
 )
 
@@ -51,11 +53,19 @@ func ReadProject(dir string) (Project, error) {
 	}
 	defer root.Close()
 	p := Project{Dir: dir, Files: map[string][]byte{}}
-	workflows, err := workflowNames(root)
-	if err != nil {
-		return Project{}, fmt.Errorf("%s: %w", filepath.Join(dir, projectWorkflows), err)
+	files := slices.Clone(ProjectFiles)
+	files = slices.DeleteFunc(files, func(name string) bool {
+		first, _, _ := strings.Cut(name, "/")
+		return standsIn(root, first)
+	})
+	if !standsIn(root, projectDir) {
+		workflows, err := workflowNames(root)
+		if err != nil {
+			return Project{}, fmt.Errorf("%s: %w", filepath.Join(dir, projectWorkflows), err)
+		}
+		files = append(files, workflows...)
 	}
-	for _, name := range slices.Concat(ProjectFiles, workflows) {
+	for _, name := range files {
 		b, err := readBounded(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -67,6 +77,14 @@ func ReadProject(dir string) (Project, error) {
 	}
 	p.Digest = p.digest()
 	return p, nil
+}
+
+// standsIn reports whether an empty file that nobody may write to stands in the place
+// of a name. A sandbox puts such files where nothing is, as long as a command runs.
+func standsIn(root *os.Root, name string) bool {
+	const readOnly fs.FileMode = 0o400
+	info, err := root.Lstat(name)
+	return err == nil && info.Mode() == readOnly && info.Size() == 0
 }
 
 // workflowNames lists the files of a project's workflows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"stave/internal/machine"
@@ -238,8 +239,14 @@ func (a *actor) handle(ctx context.Context, m world.Message) ([]runelog.Rune, er
 		return nil, err
 	}
 	a.reconcile(change.touched)
+	if slices.ContainsFunc(change.runes, func(r runelog.Rune) bool { return released[r.Kind] }) {
+		a.reconcileAll()
+	}
 	return change.runes, nil
 }
+
+// released are the runes after which what was held is due.
+var released = map[string]bool{"workflow.confirmed": true, "workflow.definition_restored": true}
 
 // written is a change that is durable.
 type written struct {

@@ -24,6 +24,7 @@ type Begin struct {
 	Config   session.Config
 	Headless bool
 	By       string
+	Run      *Run // a workflow it begins with; its By and Headless are those above
 }
 
 // Begin makes a new conversation, gives it its first message, and returns its log.
@@ -34,8 +35,17 @@ func (e *Engine) Begin(ctx context.Context, b Begin) (string, error) {
 	if b.Text != "" {
 		c.First = &session.First{Say: session.Say{Text: b.Text, Headless: b.Headless, Images: b.Images}, By: b.By}
 	}
-	_, err := e.Tell(ctx, world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: c}})
-	if err != nil {
+	m := world.Message{Log: log, Path: world.SessionPath, By: b.By, Command: session.Create{Created: c}}
+	if b.Run != nil {
+		r := *b.Run
+		r.Headless = b.Headless
+		run, err := e.newRun(r, c.RootAgentID)
+		if err != nil {
+			return "", err
+		}
+		m.Also = []world.Aside{run}
+	}
+	if _, err := e.Tell(ctx, m); err != nil {
 		return "", fmt.Errorf("beginning a conversation: %w", err)
 	}
 	return log, nil

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"stave/internal/machine"
 	"stave/internal/machine/stage"
 	run "stave/internal/machine/workflow"
+	"stave/internal/model"
 	"stave/internal/runelog"
 	"stave/internal/toolbox"
 	"stave/internal/workflow"
@@ -38,40 +40,43 @@ type Run struct {
 }
 
 // StartRun starts a workflow in a conversation and returns the run's id.
-func (e *Engine) StartRun(ctx context.Context, log string, r Run) (string, error) {
-	// It may have been cut off, and its root agent may just be getting ready.
-	if err := e.Resume(ctx, log, r.Headless); err != nil {
-		return "", err
-	}
-	if _, err := e.Settle(ctx, log); err != nil {
-		return "", err
-	}
+func (e *Engine) StartRun(ctx context.Context, log string, r Run) (id string, err error) {
+	err = e.with(ctx, log, opening{}, func(a *actor) error {
+		start, err := e.newRun(r, a.world.Session().RootAgentID)
+		if err != nil {
+			return err
+		}
+		id = start.Path.Name()
+		_, err = a.handle(ctx, world.Message{Path: start.Path, By: r.By, Command: start.Command})
+		return err
+	})
+	return id, err
+}
+
+// newRun checks a workflow and makes the command that starts it.
+func (e *Engine) newRun(r Run, root string) (world.Aside, error) {
 	if err := workflow.Check(r.Definition, e.toolNames()); err != nil {
-		return "", err
+		return world.Aside{}, err
 	}
 	text, err := json.Marshal(r.Definition)
 	if err != nil {
-		return "", err
+		return world.Aside{}, err
 	}
 	// As its log will give it back, so that a schema is the same after a restart.
 	def, err := runelog.Canonicalize(text)
 	if err != nil {
-		return "", err
+		return world.Aside{}, err
 	}
 	first, _ := r.Definition.Stage(r.Definition.First)
 	setDefault(&r.Parallel, DefaultParallel)
 	id := e.opt.NewID("run")
-	err = e.with(ctx, log, opening{headless: r.Headless}, func(a *actor) error {
-		_, err := a.handle(ctx, world.Message{Path: world.RunPath(id), By: r.By, Command: run.Start{
-			Started: run.Started{
-				RunID: id, Name: r.Definition.ID, Hash: r.Definition.Hash, Definition: json.RawMessage(def), Source: r.Source, Task: r.Task,
-				ParentID: a.world.Session().RootAgentID, Budget: r.Definition.Budget, Parallel: r.Parallel, Headless: r.Headless,
-			},
-			Stages: []run.Brief{brief(r.Definition, first)},
-		}})
-		return err
-	})
-	return id, err
+	return world.Aside{Path: world.RunPath(id), Command: run.Start{
+		Started: run.Started{
+			RunID: id, Name: r.Definition.ID, Hash: r.Definition.Hash, Definition: json.RawMessage(def), Source: r.Source, Task: r.Task,
+			ParentID: root, Budget: r.Definition.Budget, Parallel: r.Parallel, Headless: r.Headless,
+		},
+		Stages: []run.Brief{brief(r.Definition, first)},
+	}}, nil
 }
 
 func brief(d workflow.Definition, s workflow.Stage) run.Brief {
@@ -167,10 +172,12 @@ func (p phase) setUp(tools []string) (machine.Command, error) {
 		Task: p.run.Task, Attempt: p.data.Attempt, Visit: p.data.Visit, Reason: p.data.Reason,
 		AllowedTools: []string{}, Upstream: []workflow.StageResult{},
 	}
-	for _, r := range p.run.Results {
-		if r.Stage == p.ID || !slices.Contains(p.run.Group, r.Stage) {
-			c.Upstream = p.def.Merge(c.Upstream, workflow.StageResult(r))
-		}
+	known := p.run.Results
+	if slices.Contains(p.run.Group, p.ID) {
+		known = p.run.Frozen
+	}
+	for _, r := range known {
+		c.Upstream = p.def.Merge(c.Upstream, workflow.StageResult(r))
 	}
 	done := stage.Prepared{All: slices.Equal(p.AllowedTools, []string{workflow.AllTools})}
 	for _, name := range p.AllowedTools {
@@ -197,6 +204,8 @@ func (p phase) judge() (machine.Command, error) {
 	switch {
 	case p.data.Gate != "":
 		return stage.Assert{Verdict: p.data.Gate}, nil
+	case hopeless(p.data.Error):
+		return stage.Assert{Verdict: workflow.Fail, Reason: p.data.Error}, nil
 	case p.data.Error != "":
 		return stage.Assert{Verdict: workflow.Retry}, nil
 	}
@@ -208,6 +217,17 @@ func (p phase) judge() (machine.Command, error) {
 		reason = "its result does not pass: " + p.Assert
 	}
 	return stage.Assert{Verdict: verdict, Reason: reason}, err
+}
+
+// hopeless says that another attempt would end as this one did: there is nothing
+// left to spend, or the model service refuses such calls.
+func hopeless(err string) bool {
+	for _, kind := range []model.ErrorKind{model.ErrAuth, model.ErrBadRequest} {
+		if strings.HasPrefix(err, "error: "+string(kind)) {
+			return true
+		}
+	}
+	return strings.Contains(err, "budget")
 }
 
 // chooseNext asks the rules of the last stage what follows. They see its result
@@ -319,7 +339,7 @@ func (a *actor) drifted() error {
 	for _, at := range a.world.Runs() {
 		d := a.world.Run(at)
 		hash := a.e.opt.Definition(a.world.Session().Config.Dir, d.Source, d.Name)
-		if hash == d.Hash {
+		if hash == d.Hash && a.world.State(at) != "changed" {
 			continue
 		}
 		var refused *machine.Refusal

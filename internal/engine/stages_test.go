@@ -8,9 +8,11 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"stave/internal/engine"
 	"stave/internal/machine/session"
@@ -647,5 +649,104 @@ stages:
 		if m.Machine == "agent" && m.Path != world.RootPath {
 			t.Errorf("%s is left", m.Path)
 		}
+	}
+}
+
+// TestChangedRunWaits shows that nothing of a run goes on while a person is asked
+// about its definition: no model is called and no tool runs, and that the question
+// goes away when the definition is back.
+func TestChangedRunWaits(t *testing.T) {
+	text := `
+replies:
+  - delay: 60s
+    text: never
+  - calls: [{tool: done, args: {n: 1}}]
+    times: 9
+`
+	def := define(t, single)
+	for _, back := range []bool{true, false} {
+		log := memory.New()
+		first := newRig(t, log, text)
+		conv, _ := first.start(def, "x", "yolo")
+		first.await(conv, "turn.started")
+		first.shutDown(time.Millisecond)
+
+		now := new(atomic.Pointer[string])
+		other := "another"
+		now.Store(&other)
+		hash := func(o *engine.Options) { o.Definition = func(_, _, _ string) string { return *now.Load() } }
+		second := newRig(t, log, `{replies: [{calls: [{tool: done, args: {n: 1}}]}]}`, hash)
+		if err := second.Resume(t.Context(), conv, false); err != nil {
+			t.Fatal(err)
+		}
+		if q := second.question(conv); q.Kind != "may_go_on" {
+			t.Fatalf("asked %s", q.Kind)
+		}
+		if got := count(second.kinds(conv), "turn.tool_calls_received"); got > 0 {
+			t.Fatal("the model was called before anybody answered")
+		}
+		if back {
+			second.shutDown(time.Millisecond)
+			now.Store(&def.Hash)
+			second = newRig(t, log, `{replies: [{calls: [{tool: done, args: {n: 1}}]}]}`, hash)
+			if err := second.Resume(t.Context(), conv, false); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			second.answer(conv, "go_on", "")
+		}
+		second.settle(conv)
+		if second.payload(conv, "workflow.completed") == "" || (second.payload(conv, "workflow.definition_restored") != "") != back {
+			t.Errorf("back %t:\n%s", back, strings.Join(second.kinds(conv), "\n"))
+		}
+	}
+}
+
+// TestBeginsWithRun shows that a conversation and the workflow it is for are one
+// batch, and that neither begins where the workflow cannot.
+func TestBeginsWithRun(t *testing.T) {
+	r := newRig(t, memory.New(), `{replies: [{calls: [{tool: done, args: {n: 1}}]}]}`)
+	cfg := session.Config{Mode: "ask", Dir: r.dir, Model: "script"}
+	log, err := r.Begin(t.Context(), engine.Begin{Title: "one", By: "user:t", Config: cfg, Run: &engine.Run{Definition: define(t, single), Task: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await(log, "workflow.completed")
+	if kinds := r.kinds(log); kinds[0] != "session.created" || !slices.Contains(kinds[1:4], "workflow.started") {
+		t.Error(strings.Join(kinds, "\n"))
+	}
+	bad := define(t, strings.Replace(single, "[Read]", "[Reed]", 1))
+	if _, err := r.Begin(t.Context(), engine.Begin{By: "user:t", Config: cfg, Run: &engine.Run{Definition: bad, Task: "x"}}); err == nil {
+		t.Error("a workflow with an unknown tool began")
+	}
+	n := 0
+	for range r.log.List(t.Context()) {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d conversations are there", n)
+	}
+}
+
+// TestSnapshotsOfStages shows that a snapshot taken in the middle of a stage is
+// what the log says, byte for byte.
+func TestSnapshotsOfStages(t *testing.T) {
+	r := newRig(t, memory.New(), seedScript, func(o *engine.Options) { o.SnapshotEvery = 1 })
+	r.write("auth.go", "package auth\n\nfunc Login() {}\n")
+	log, _ := r.start(codeReview(t), "refactor auth module", "yolo", headless)
+	r.settle(log)
+	if r.payload(log, "workflow.completed") == "" {
+		t.Error(strings.Join(r.kinds(log), "\n"))
+	}
+}
+
+// TestHopelessIsNotTriedAgain shows that what the model service refuses is not
+// asked for once more.
+func TestHopelessIsNotTriedAgain(t *testing.T) {
+	r := newRig(t, memory.New(), `{replies: [{text: x, faults: [{error: auth}, {error: auth}, {error: auth}]}]}`)
+	log, _ := r.start(define(t, single), "x", "ask")
+	r.settle(log)
+	if got := r.payload(log, "stage.failed"); count(r.kinds(log), "stage.retried") > 0 || !strings.Contains(got, `"phase":"act"`) || !strings.Contains(got, "auth") {
+		t.Errorf("%s", got)
 	}
 }

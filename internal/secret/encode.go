@@ -32,7 +32,9 @@ func base64Forms(value string) []string {
 		list = append(list, enc.EncodeToString([]byte(value)), enc.WithPadding(base64.NoPadding).EncodeToString([]byte(value)))
 		for before, shared := range []int{0, 2, 3} {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
-			list = append(list, text[shared:(before+len(value))*8/6])
+			if end := (before + len(value)) * 8 / 6; end > shared { // of nothing, nothing is sure
+				list = append(list, text[shared:end])
+			}
 		}
 	}
 	return list

@@ -32,7 +32,7 @@ type Question struct {
 // JobAt returns the job of the instance at a path.
 func (w *World) JobAt(p Path) (Job, bool) {
 	n, ok := w.find(p)
-	if !ok || n.Mode() != machine.ModeWork {
+	if !ok || n.Mode() != machine.ModeWork || w.held(p) {
 		return Job{}, false
 	}
 	work := n.Due()

@@ -52,7 +52,7 @@ func (h *history) workflow(r runelog.Rune, p stagePayload) {
 	}
 	switch r.Kind {
 	case "workflow.started":
-		h.hold("INV-WORKFLOW-HUMAN", strings.HasPrefix(r.By, "user:") && h.at["session"] == "active")
+		h.hold("INV-WORKFLOW-HUMAN", strings.HasPrefix(r.By, "user:") && (h.at["session"] == "active" || h.at["session"] == "created"))
 		run.cap = p.Parallel
 	case "workflow.confirmed":
 		h.hold("INV-WORKFLOW-HUMAN", strings.HasPrefix(r.By, "user:"))

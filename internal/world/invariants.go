@@ -50,7 +50,7 @@ var laws = map[string][]law{
 	"tool.restarted":           {{"INV-APPR-HUMAN", answeredByPerson}},
 	"tool.result":              {{"INV-APPR-HUMAN", answeredByPerson}},
 	"tool.approved":            {{"INV-APPR-HUMAN", answeredByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}, {"INV-TOOL-ORDER", groupIsNext}, {"INV-BUDGET-NONNEG", roomForTool}, {"INV-STAGE-ENVELOPE", insideEnvelope}},
-	"workflow.started":         {{"INV-WORKFLOW-HUMAN", startedByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionRuns}},
+	"workflow.started":         {{"INV-WORKFLOW-HUMAN", startedByPerson}, {"INV-SESSION-PAUSED-NO-TURN", sessionBegins}},
 	"workflow.confirmed":       {{"INV-WORKFLOW-HUMAN", confirmedByPerson}},
 	"stage.begun":              {{"INV-WORKFLOW-ORDER", chosenByRun}},
 }
@@ -106,6 +106,14 @@ func sessionRuns(w *World, _ Path, mv machine.Move, _ string) error {
 		return nil
 	}
 	return fmt.Errorf("the session is %s", s)
+}
+
+// sessionBegins is sessionRuns for what may also begin with its session.
+func sessionBegins(w *World, p Path, mv machine.Move, by string) error {
+	if w.State(SessionPath) == "created" {
+		return nil
+	}
+	return sessionRuns(w, p, mv, by)
 }
 
 func agentsOnlyTurn(w *World, p Path, mv machine.Move, _ string) error {

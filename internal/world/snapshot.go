@@ -40,7 +40,12 @@ func (w *World) Save() ([]byte, error) {
 	s := snapshot{Version: snapshotVersion, Log: w.log, Seq: w.seq, Last: w.last, Progress: w.progress}
 	for _, p := range w.sorted() {
 		n := w.live[p]
-		d, err := json.Marshal(n.Data(), json.Deterministic(true))
+		b, err := json.Marshal(n.Data())
+		d := jsontext.Value(b)
+		if err == nil {
+			// JSON inside of it is as it came; the log gives it back in this form.
+			err = d.Canonicalize()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("saving %s: %w", p, err)
 		}

@@ -191,6 +191,44 @@ func (w *World) envelope(at Path) *policy.Envelope {
 	return nil
 }
 
+// held reports whether a job has to wait because the run it belongs to does: its
+// definition was changed, and nobody has said that it goes on. A call that was let
+// run before is ended all the same.
+func (w *World) held(p Path) bool { return p.machine() != "tool" && w.heldRun(p) }
+
+func (w *World) heldRun(p Path) bool {
+	if len(w.Session().Runs) == 0 {
+		return false
+	}
+	if p.machine() == "stage" {
+		return w.State(p.parent()) == "changed"
+	}
+	s := w.stageAbove(p)
+	return s != "" && w.State(Path(s).parent()) == "changed"
+}
+
+// released judges the calls that waited with their run.
+func released[E machine.Event](w *World, at Path, _ E) []letter {
+	var list []letter
+	for _, p := range w.paths("tool", "") {
+		if Path(w.stageAbove(p)).parent() == at {
+			list = append(list, judge(w, p, data[tool.Data](w, p).Call)...)
+		}
+	}
+	return list
+}
+
+// stageAbove is where the stage lives that the agent of a call works for, or one
+// above it.
+func (w *World) stageAbove(p Path) string {
+	for _, a := range w.above(AgentOf(p)) {
+		if s := data[agent.Data](w, a).Stage; s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
 // Stage returns what the stage at a path remembers, and the run it belongs to.
 func (w *World) Stage(at Path) (stage.Data, workflow.Data) {
 	return data[stage.Data](w, at), data[workflow.Data](w, at.parent())

@@ -58,6 +58,9 @@ func (w *World) Step(m Message) (*Change, error) {
 	}
 	c := &Change{next: w.overlay()}
 	queue := []letter{{path: m.Path, cmd: sign(m.Command, m.By), by: m.By}}
+	for _, also := range m.Also {
+		queue = append(queue, letter{path: also.Path, cmd: sign(also.Command, m.By), by: m.By})
+	}
 	for sent := 0; len(queue) > 0; sent++ {
 		if sent > MaxCascade {
 			return nil, fmt.Errorf("one message set off more than %d others", MaxCascade)

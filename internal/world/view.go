@@ -34,6 +34,7 @@ type View struct {
 	Taint     session.Tainted   `json:"taint,omitzero"`
 	Jobs      []JobView         `json:"jobs"`
 	Runs      []RunView         `json:"runs,omitzero"` // workflows under way
+	LastRun   *session.LastRun  `json:"last_run,omitzero"`
 }
 
 // RunView is where a run of a workflow stands.
@@ -55,7 +56,8 @@ type StageView struct {
 	Visit    int           `json:"visit"`
 	Attempt  int           `json:"attempt"`
 	Attempts int           `json:"max_attempts"`
-	Turns    int           `json:"turns"` // model requests of this attempt, the present one included
+	Turns    int           `json:"turns"`    // model requests of this attempt, the present one included
+	Answered int           `json:"answered"` // of these, how many were answered
 	TurnCap  int           `json:"turn_cap"`
 	Agent    string        `json:"agent,omitzero"`
 }
@@ -87,7 +89,7 @@ func (w *World) View() View {
 		Log: w.log, Seq: w.seq, Title: s.Title, Mode: s.Config.Mode, Model: s.Config.Model, Dir: s.Config.Dir,
 		ReadOnly: s.Config.ReadOnly,
 		Why:      s.Why, SinceMs: root.since, Origin: s.Config.Origin, Stats: s.Stats, Waiting: s.Waiting,
-		Questions: w.Questions(), State: w.State(SessionPath), Accounts: w.Accounts(), Taint: s.Taint,
+		LastRun: s.LastRun, Questions: w.Questions(), State: w.State(SessionPath), Accounts: w.Accounts(), Taint: s.Taint,
 	}
 	if root.Instance != nil {
 		v.Possible = root.Instance.Possible(true)
@@ -116,13 +118,16 @@ func (w *World) runView(at Path) RunView {
 	}
 	for _, p := range w.paths("stage", at) {
 		s := data[stage.Data](w, p)
-		used := s.Used
+		used, open := s.Used, 0
 		for _, a := range w.alive(s.AgentID) {
 			for _, t := range w.paths("turn", a) {
 				used += data[turn.Data](w, t).Requests
+				if w.State(t) == "streaming" {
+					open++
+				}
 			}
 		}
-		v.Stages = append(v.Stages, StageView{s.ExecutionID, s.Stage, w.State(p), s.Visit, s.Attempt, s.MaxAttempts, used, s.TurnCap, s.AgentID})
+		v.Stages = append(v.Stages, StageView{s.ExecutionID, s.Stage, w.State(p), s.Visit, s.Attempt, s.MaxAttempts, used, used - open, s.TurnCap, s.AgentID})
 	}
 	return v
 }

@@ -56,6 +56,7 @@ var conversationWires = []wire{
 	on[agent.Ready, agent.Proceed]("itself", goOn[agent.Ready]),
 	on[agent.Told, agent.Proceed]("itself", goOn[agent.Told]),
 	on[agent.TurnEnded, agent.Proceed]("itself", goOn[agent.TurnEnded]),
+	on[session.Activated, agent.Proceed]("every agent", allGoOn[session.Activated]),
 	on[session.Resumed, agent.Proceed]("every agent", allGoOn[session.Resumed]),
 	on[session.Unsuspended, agent.Proceed]("every agent", allGoOn[session.Unsuspended]),
 	on[agent.Terminated, agent.Kill]("the agents under it", func(w *World, at Path, e agent.Terminated) []letter {
@@ -64,7 +65,10 @@ var conversationWires = []wire{
 	on[agent.Failed, agent.Kill]("the agents under it", func(w *World, _ Path, e agent.Failed) []letter {
 		return toAll(w.children(e.AgentID), agent.Kill{Reason: "its parent failed: " + e.Error, Force: true})
 	}),
-	on[agent.Ready, session.Activate]("session", func(_ *World, _ Path, e agent.Ready) []letter {
+	on[agent.Ready, session.Activate]("session, which begins with the root agent", func(w *World, at Path, e agent.Ready) []letter {
+		if at != RootPath && w.State(SessionPath) == "created" {
+			return nil
+		}
 		return to(SessionPath, session.Activate{AgentID: e.AgentID})
 	}),
 	on[agent.Failed, session.AgentGone]("session", func(_ *World, at Path, e agent.Failed) []letter {
@@ -365,7 +369,7 @@ func (w *World) proceed(at Path) agent.Proceed {
 // call that was judged already has its room.
 func judge(w *World, at Path, c tool.Call) []letter {
 	d := data[turn.Data](w, at.parent())
-	held := d.Stop != turn.NoStop && d.Stop != turn.StopSteer
+	held := d.Stop != turn.NoStop && d.Stop != turn.StopSteer || w.heldRun(at)
 	if held || w.State(at) != "pending_call" || !slices.Contains(d.Next(), c.CallID) {
 		return nil
 	}

@@ -40,6 +40,9 @@ var stageWires = []wire{
 	on[workflow.StageBegun, workflow.Proceed]("itself", onward[workflow.StageBegun]),
 	on[workflow.StageDone, workflow.Proceed]("itself", onward[workflow.StageDone]),
 	on[workflow.Confirmed, workflow.Proceed]("itself", onward[workflow.Confirmed]),
+	on[workflow.Confirmed, tool.Judge]("calls that waited with it", released[workflow.Confirmed]),
+	on[workflow.DefinitionRestored, workflow.Proceed]("itself", onward[workflow.DefinitionRestored]),
+	on[workflow.DefinitionRestored, tool.Judge]("calls that waited with it", released[workflow.DefinitionRestored]),
 	on[workflow.Stopping, stage.Cancel]("its stages", func(w *World, at Path, e workflow.Stopping) []letter {
 		return toAll(w.paths("stage", at), stage.Cancel{Reason: e.Reason})
 	}),

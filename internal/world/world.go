@@ -136,6 +136,14 @@ type Message struct {
 	Job     string // fencing id, for messages from jobs
 	IfSeq   uint64 // refuse unless the log ends here; 0 = do not care
 	AtMs    int64
+	// Also is what the same sender says in the same batch, to others.
+	Also []Aside
+}
+
+// Aside is one more command of a message.
+type Aside struct {
+	Path    Path
+	Command machine.Command
 }
 
 // overlay returns a world that sees this one and keeps its own changes.

@@ -156,7 +156,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"another log", `"log":"conv_1"`, `"log":"conv_2"`, `of log "conv_2"`},
 		{"another machine", `"path":"session"`, `"path":"plan"`, `no machine at "plan"`},
 		{"an unknown state", `"state":"executing"`, `"state":"dreaming"`, `restoring tool: no state "dreaming"`},
-		{"other data", `"attempt":1,"reason"`, `"attempt":"one","reason"`, "restoring tool"},
+		{"other data", `"data":{"attempt":1,`, `"data":{"attempt":"one",`, "restoring tool"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := strings.Replace(good, c.old, c.now, 1)

@@ -46,6 +46,10 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 		}
 		d.Runs, d.Headless = append(d.Runs[:len(d.Runs):len(d.Runs)], e.RunID), e.Headless
 	case RunEnded:
+		d.LastRun = &LastRun{RunID: e.RunID, Name: e.Name, Outcome: e.Outcome}
+		if e.Outcome != "completed" {
+			d.LastRun.Why = e.Text
+		}
 		d.Runs = slices.DeleteFunc(slices.Clone(d.Runs), func(id string) bool { return id == e.RunID })
 	case AgentLost:
 		if e.Root {

@@ -46,6 +46,15 @@ type Data struct {
 	Taint      Tainted      `json:"taint,omitzero"` // all that ever came in; Source is the first
 	Remembered []Remembered `json:"remembered,omitzero"`
 	Runs       []string     `json:"runs,omitzero"` // workflows under way
+	LastRun    *LastRun     `json:"last_run,omitzero"`
+}
+
+// LastRun is the workflow that ended last.
+type LastRun struct {
+	RunID   string `json:"run_id"`
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	Why     string `json:"why,omitzero"` // of one that did not complete
 }
 
 // Waiting is an input without a turn.

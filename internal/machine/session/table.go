@@ -291,6 +291,8 @@ var Machine = machine.Make(machine.Machine[Data]{
 		machine.Await(created, "the root agent is being made ready").
 			On(Activate{}, active, Activated{}).
 			On(AgentGone{}, created, AgentLost{}).
+			On(BeginRun{}, created, RunBegan{}).
+			On(EndRun{}, created, RunEnded{}).
 			On(Proceed{}, suspended, Suspended{}).
 			On(Recover{}, created, Recovered{}).
 			May(Say{}, created, MessageReceived{}).

@@ -211,7 +211,10 @@ func (d Data) outcome() string {
 
 func (d Data) failed(phase machine.State, why string) ([]machine.Event, error) {
 	d.Verdict = Fail
-	if phase == exiting {
+	switch {
+	case phase == exiting && d.Error != "":
+		phase = acting
+	case phase == exiting:
 		phase = asserting
 	}
 	return one(Failed{d.ExecutionID, string(phase), why, d.Result()})

@@ -117,6 +117,10 @@ type (
 	DefinitionChanged struct {
 		Hash string `json:"hash"`
 	}
+	// DefinitionRestored says that the definition is again the one of this run.
+	DefinitionRestored struct {
+		Hash string `json:"hash"`
+	}
 	// Confirmed says who lets the run go on by its own definition.
 	Confirmed struct {
 		By string `json:"by"`
@@ -131,6 +135,8 @@ type (
 		RunID   string   `json:"run_id"`
 		Name    string   `json:"name"`
 		Results []Result `json:"results"`
+		// Ends are the stages after which nothing came.
+		Ends []string `json:"ends"`
 	}
 	// Failed is a run that did not.
 	Failed struct {
@@ -168,8 +174,10 @@ var Machine = machine.Make(machine.Machine[Data]{
 			On(Break{}, failed, Failed{}).
 			On(Drift{}, changed, DefinitionChanged{}).
 			May(Cancel{}, stopping, Stopping{}),
-		machine.Ask(changed, MayGoOn{}, "its definition was changed after it began; nothing new begins before a person says so").
+		machine.Ask(changed, MayGoOn{}, "its definition was changed after it began; nothing goes on before a person says so").
 			May(GoOn{}, running, Confirmed{}).
+			On(Drift{}, running, DefinitionRestored{}).
+			On(Drift{}, changed, DefinitionChanged{}).
 			On(machine.Late{}, stopping, Stopping{}).
 			On(StageEnded{}, changed, StageDone{}).
 			On(StageEnded{}, stopping, StageDone{}, Stopping{}).

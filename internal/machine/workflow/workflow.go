@@ -16,6 +16,7 @@ type Data struct {
 	Running []string       `json:"running,omitzero"` // executions under way
 	Cap     int            `json:"cap,omitzero"`     // of the present choice
 	Group   []string       `json:"group,omitzero"`   // stages that run side by side
+	Frozen  []Result       `json:"frozen,omitzero"`  // what these may know of others: nothing of each other
 	Join    *Brief         `json:"join,omitzero"`    // comes after all of them
 	Ends    bool           `json:"ends,omitzero"`    // nothing comes after them: parallel without a join
 	Visits  map[string]int `json:"visits,omitzero"`
@@ -75,13 +76,16 @@ func decide(s machine.State, d Data, c machine.Command) ([]machine.Event, error)
 		return d.stageEnded(s, c.StageDone)
 	case Choose:
 		if len(c.Stages) == 0 {
-			return one(Completed{d.RunID, d.Name, d.Results})
+			return one(Completed{d.RunID, d.Name, d.Results, []string{d.Last}})
 		}
 		return one(c.StagesChosen)
 	case Break:
 		return one(Failed{d.RunID, d.Name, d.Last, c.Error})
 	case Drift:
-		if c.Hash == d.Hash || c.Hash == d.Drifted {
+		switch {
+		case c.Hash == d.Hash && s == changed:
+			return one(DefinitionRestored(c))
+		case c.Hash == d.Hash || c.Hash == d.Drifted:
 			return nil, nil
 		}
 		return one(DefinitionChanged(c))
@@ -111,7 +115,7 @@ func (d Data) proceed() ([]machine.Event, error) {
 	case d.Join != nil:
 		return one(StagesChosen{After: d.Last, Stages: []Brief{*d.Join}, Execution: Sequential})
 	case d.Ends:
-		return one(Completed{d.RunID, d.Name, d.Results})
+		return one(Completed{d.RunID, d.Name, d.Results, d.Group})
 	}
 	return one(NextDue{d.Last})
 }
@@ -162,6 +166,11 @@ func evolve(d Data, _ machine.Arrow, e machine.Event) (Data, error) {
 		}
 	case DefinitionChanged:
 		d.Drifted = e.Hash
+	case DefinitionRestored:
+		if e.Hash != d.Hash {
+			return d, errors.New("it is another definition")
+		}
+		d.Drifted = ""
 	case Confirmed:
 		if e.By == "" {
 			return d, errors.New("a person has to say so")
@@ -199,9 +208,9 @@ func (d Data) chosen(e StagesChosen) (Data, error) {
 			return d, fmt.Errorf("stage %s was chosen twice", b.Stage)
 		}
 	}
-	d.Queue, d.Join, d.Cap, d.Group = e.Stages, e.Join, 1, nil
+	d.Queue, d.Join, d.Cap, d.Group, d.Frozen = e.Stages, e.Join, 1, nil, nil
 	if e.Execution == Parallel {
-		d.Cap = d.Parallel
+		d.Cap, d.Frozen = d.Parallel, d.Results
 		for _, b := range e.Stages {
 			d.Group = append(d.Group, b.Stage)
 		}

@@ -9,17 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // maxHoldTries bounds the race with others that clear the same stand-in away.
 const maxHoldTries = 100
-
-// standInTime is the modification time of a stand-in. With its size and mode it
-// tells a stand-in that was left when we were killed from an empty file of the user.
-var standInTime = time.Unix(1, 57415645)
 
 // guard is how the protected paths of a workspace are mounted.
 type guard struct {
@@ -96,7 +91,7 @@ func (g *guard) stand(path string) error {
 		return nil
 	}
 	for range maxHoldTries {
-		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o400)
+		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, standInMode)
 		if err != nil {
 			return fmt.Errorf("making a stand-in for protected path %s: %w", path, err)
 		}
@@ -121,10 +116,6 @@ func (g *guard) stand(path string) error {
 	return fmt.Errorf("making a stand-in for protected path %s: it vanished %d times", path, maxHoldTries)
 }
 
-func isStandIn(info os.FileInfo) bool {
-	return info.Mode() == 0o400 && info.Size() == 0 && info.ModTime().Equal(standInTime)
-}
-
 func sameFile(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {
@@ -145,12 +136,7 @@ func (g *guard) stands() (paths []string) {
 // release clears away the stand-ins that nobody else needs.
 func (g *guard) release() {
 	for _, f := range g.standIns {
-		// Whoever gets the lock alone is the last; others leave it to them.
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			if info, err := f.Stat(); err == nil && isStandIn(info) && sameFile(f, f.Name()) {
-				os.Remove(f.Name()) // one that stays is known by its mark and cleared next time
-			}
-		}
+		dropStandIn(f)
 		f.Close()
 	}
 	g.standIns = nil

@@ -65,3 +65,6 @@ func Main([]string) int {
 
 // Bound sets nothing where nothing is limited.
 func Bound(string) error { return nil }
+
+// ClearStandIns clears nothing: no sandbox here makes any.
+func ClearStandIns(string, []string) {}

@@ -21,6 +21,8 @@ import (
 const (
 	// maxIdle bounds the connections kept for the next command.
 	maxIdle = 8
+	// cancelAgain is how long a cancel waits for a command that is not known yet.
+	cancelAgain = 5 * time.Millisecond
 	// startPatience is how long a supervisor may take to come up.
 	startPatience = 30 * time.Second
 )
@@ -135,11 +137,9 @@ func (c *Client) follow(ctx context.Context, id string, kind byte, question any,
 	if err != nil {
 		return Ending{}, err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		if err := c.Cancel(id); err != nil && !errors.Is(err, ErrUnknown) {
-			l.Close() // a wait that cannot be ended otherwise
-		}
-	})
+	ended := make(chan struct{})
+	defer close(ended)
+	stop := context.AfterFunc(ctx, func() { c.cancelSurely(l, id, ended) })
 	defer stop()
 	for {
 		kind, body, err := l.read()
@@ -171,6 +171,26 @@ func (c *Client) follow(ctx context.Context, id string, kind byte, question any,
 			return Ending{}, r.err()
 		default:
 			return Ending{}, c.broken(l, id, errFrame)
+		}
+	}
+}
+
+// cancelSurely cancels a command that is followed. The question goes another way
+// than the one that started it and may be there first: then it is asked again.
+func (c *Client) cancelSurely(l *line, id string, ended <-chan struct{}) {
+	for {
+		err := c.Cancel(id)
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, ErrUnknown):
+			l.Close() // a wait that cannot be ended otherwise
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(cancelAgain):
 		}
 	}
 }

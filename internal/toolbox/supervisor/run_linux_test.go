@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,5 +249,20 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(ours[len(ours)/10].Microseconds()), "supervised-fast-µs")
 			b.ReportMetric(float64(bare[len(bare)/10].Microseconds()), "exec-fast-µs")
 		})
+	}
+}
+
+// TestCancelAtOnce shows that a command is ended also when the order to end it
+// overtakes the one that starts it.
+func TestCancelAtOnce(t *testing.T) {
+	c := newClient(t)
+	for i := range 40 {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Duration(i)*20*time.Microsecond, cancel)
+		began := time.Now()
+		_, err := c.Run(ctx, shell(fmt.Sprint("now", i), "/", "exec sleep 30"), nil)
+		if !errors.Is(err, context.Canceled) || time.Since(began) > 20*time.Second {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
 	}
 }
