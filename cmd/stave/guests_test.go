@@ -30,10 +30,10 @@ func realDir(t *testing.T) string {
 
 // hookProbe tries what a hook should not do and refuses with what came of it.
 const hookProbe = `cat >/dev/null
-said="in:$(cat "$1/work/in" 2>/dev/null)"
+said="in:$(cat "$1/desk/in" 2>/dev/null)"
 cat "$1/secret" >/dev/null 2>&1 && said="$said read"
 echo x >"$1/out" 2>/dev/null
-echo x >"$1/work/new" 2>/dev/null
+echo x >"$1/desk/new" 2>/dev/null
 (exec 3<>"/dev/tcp/127.0.0.1/$2") 2>/dev/null && said="$said dial"
 case $HOME in "$3") said="$said home" ;; esac
 printf '{"decision":"deny","reason":"%s"}\n' "$said"
@@ -56,7 +56,7 @@ func TestHookWalls(t *testing.T) {
 	type effects struct{ out, in bool }
 	check := func(name string, w hookWalls, more []string, said string, want effects) {
 		root := realDir(t)
-		for file, text := range map[string]string{"work/in": "here", "secret": "s", "probe.sh": hookProbe} {
+		for file, text := range map[string]string{"desk/in": "here", "secret": "s", "probe.sh": hookProbe} {
 			path := filepath.Join(root, file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
@@ -77,7 +77,7 @@ func TestHookWalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.walls["probe"] = w
-		if err := h.enter(filepath.Join(root, "work")); err != nil {
+		if err := h.enter(filepath.Join(root, "desk")); err != nil {
 			t.Fatal(err)
 		}
 		verdicts := h.Guard(t.Context(), tool.Call{CallID: "c", Tool: "Write", Arguments: json.RawMessage(`{}`)})
@@ -85,7 +85,7 @@ func TestHookWalls(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, verdicts, said)
 		}
 		_, outErr := os.Stat(filepath.Join(root, "out"))
-		_, inErr := os.Stat(filepath.Join(root, "work/new"))
+		_, inErr := os.Stat(filepath.Join(root, "desk/new"))
 		if got := (effects{outErr == nil, inErr == nil}); got != want {
 			t.Errorf("%s: written %+v, want %+v", name, got, want)
 		}

@@ -53,11 +53,11 @@ func TestStandInsAreLeftOut(t *testing.T) {
 func TestTooWide(t *testing.T) {
 	x := newTree(t)
 	x.put("home/data/log", "runes")
-	x.put("home/work/a", "one")
+	x.put("home/desk/a", "one")
 	x.do(os.Symlink("home", x.at("link")))
 	x.store.Inner = []string{x.at("home"), x.at("home/data"), x.at("nowhere/at/all")}
 	ctx := context.Background()
-	good, err := x.store.Keep(ctx, x.at("home/work"))
+	good, err := x.store.Keep(ctx, x.at("home/desk"))
 	x.do(err)
 	puts := x.blobs.puts
 	for _, dir := range []string{"/", x.dir, x.at("home"), x.at("link"), x.at("home/data")} {
