@@ -180,15 +180,14 @@ func spawnForStage(w *World, at Path, e stage.ActStarted) []letter {
 // envelope is what a stage lets the agent at a path do, and those that work for
 // it; nil where no stage has a say.
 func (w *World) envelope(at Path) *policy.Envelope {
-	for _, p := range w.above(at) {
-		if s := data[agent.Data](w, p).Stage; s != "" {
-			d := data[stage.Data](w, Path(s))
-			return &policy.Envelope{
-				Grant: tool.Grant{ExecutionID: d.ExecutionID, Stage: d.Stage, Attempt: d.Attempt}, Allowed: d.Allows,
-			}
-		}
+	s := w.stageAbove(at)
+	if s == "" {
+		return nil
 	}
-	return nil
+	d := data[stage.Data](w, Path(s))
+	return &policy.Envelope{
+		Grant: tool.Grant{ExecutionID: d.ExecutionID, Stage: d.Stage, Attempt: d.Attempt}, Allowed: d.Allows,
+	}
 }
 
 // held reports whether a job has to wait because the run it belongs to does: its
