@@ -43,6 +43,7 @@ type actor struct {
 	quitting    bool
 	draining    bool // start nothing new
 	running     map[world.Path]*running
+	free        *errand // what the goroutine of a job that ended does next; nil at other times
 	deadlines   map[world.Path]*time.Timer
 	waiters     []chan<- error // told when nothing is due or running
 	drained     chan<- error   // told when nothing is running

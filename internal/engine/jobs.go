@@ -100,18 +100,39 @@ func (a *actor) start(j world.Job) {
 	a.running[j.Path] = r
 	tell := teller{a: a, job: j}
 	a.e.jobs.Add(1)
-	go func() {
+	a.send(func() (next errand) {
 		defer a.e.jobs.Done()
 		defer cancel()
 		last, err := supervise(func() (machine.Command, error) { return do(ctx, tell) })
 		cut := ctx.Err() != nil
-		_ = a.do(context.Background(), func(a *actor) error { a.done(r, last, err, cut); return nil })
+		_ = a.do(context.Background(), func(a *actor) error { next = a.done(r, last, err, cut); return nil })
+		return next
+	})
+}
+
+// errand is a job on its goroutine. It returns what the goroutine does next.
+type errand func() errand
+
+// send lets an errand run: on the goroutine that has just ended one, which is
+// about to run and whose stack is large enough by now, or on a new one.
+func (a *actor) send(f errand) {
+	if a.free != nil && *a.free == nil {
+		*a.free = f
+		return
+	}
+	go func() {
+		for f != nil {
+			f = f()
+		}
 	}()
 }
 
 // done takes the last word of a finished job and forgets it. One that was not
-// cut off and ended without a result must not leave its machine waiting.
-func (a *actor) done(r *running, last machine.Command, err error, cut bool) {
+// cut off and ended without a result must not leave its machine waiting. It
+// returns the first of the jobs that follow, for the same goroutine.
+func (a *actor) done(r *running, last machine.Command, err error, cut bool) (next errand) {
+	a.free = &next
+	defer func() { a.free = nil }()
 	r.limit.Stop()
 	if last != nil && !cut {
 		_, err = a.handle(a.e.ctx, r.message(last))
@@ -125,7 +146,7 @@ func (a *actor) done(r *running, last machine.Command, err error, cut bool) {
 		}
 	}
 	if a.running[r.job.Path] != r {
-		return
+		return next
 	}
 	delete(a.running, r.job.Path)
 	if due, ok := a.world.JobAt(r.job.Path); ok && due.ID == r.job.ID && !cut && a.broken == nil {
@@ -135,6 +156,7 @@ func (a *actor) done(r *running, last machine.Command, err error, cut bool) {
 		_, _ = a.handle(a.e.ctx, r.message(crash(r.job, err)))
 	}
 	a.reconcile([]world.Path{r.job.Path})
+	return next
 }
 
 func (r *running) message(c machine.Command) world.Message {

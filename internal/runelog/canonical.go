@@ -20,6 +20,9 @@ func Canonicalize(v jsontext.Value) (jsontext.Value, error) {
 	if end, ok := skipCanonical(v, 0, 0); ok && end == len(v) {
 		return v, nil
 	}
+	if c, end, ok := appendOrdered(make([]byte, 0, len(v)), v, 0, 0); ok && end == len(v) {
+		return c, nil
+	}
 	c := v.Clone()
 	if err := c.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
 		return nil, fmt.Errorf("canonicalize JSON: %w", err)
