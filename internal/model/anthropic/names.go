@@ -50,11 +50,19 @@ func freeID(id string, taken map[string]bool) string {
 	return free
 }
 
-// toolNames leads back from the names at the API to ours.
+// toolNames leads back from the names at the API to ours, where they differ.
 func toolNames(tools []model.ToolSpec) map[string]string {
-	names := make(map[string]string, len(tools))
+	var names map[string]string
 	for _, t := range tools {
-		names[wireName(t.Name)] = t.Name
+		wire := wireName(t.Name)
+		if wire == t.Name {
+			delete(names, wire)
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+		}
+		names[wire] = t.Name
 	}
 	return names
 }

@@ -89,15 +89,13 @@ func appendTurns(b []byte, turns []turn) []byte {
 	}
 	for i := range turns {
 		t := &turns[i]
-		b = codec.Field(append(codec.Comma(b), '{'), "role", t.role())
-		b = append(codec.Name(b, "content"), '[')
+		b = codec.Comma(b)
 		if i >= from && !t.assistant {
-			b = append(b, t.blocks[:len(t.blocks)-1]...)
-			b = append(append(b, cacheMark...), '}')
+			b = append(b, t.text[:len(t.text)-len(turnEnd)]...)
+			b = append(append(b, cacheMark...), turnEnd...)
 		} else {
-			b = append(b, t.blocks...)
+			b = append(b, t.text...)
 		}
-		b = append(b, "]}"...)
 	}
 	return b
 }

@@ -50,6 +50,7 @@ type answer struct {
 
 func (p *Provider) read(body io.Reader, names map[string]string, emit func(model.Event) error) error {
 	events := sse.NewReader(body, p.limits)
+	defer events.Release()
 	a := &answer{p: p, names: names, emit: emit, blocks: map[int64]*block{}}
 	for {
 		ev, err := events.Next()
@@ -80,9 +81,12 @@ func (a *answer) take(data []byte) (bool, error) {
 	if ev, ok := quickDelta(data); ok {
 		return false, a.addDelta(ev)
 	}
-	var ev event
-	if err := json.Unmarshal(data, &ev); err != nil {
-		return false, streamError("an event of the stream is not readable JSON")
+	ev, ok := quickEvent(data)
+	if !ok {
+		ev = event{}
+		if err := json.Unmarshal(data, &ev); err != nil {
+			return false, streamError("an event of the stream is not readable JSON")
+		}
 	}
 	switch ev.Type {
 	case "message_start":

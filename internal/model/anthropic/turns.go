@@ -21,9 +21,12 @@ type turn struct {
 	assistant bool
 	from      int       // the message it begins with
 	opens     blockKind // of its first block
-	blocks    []byte    // JSON
+	text      []byte    // JSON
 	calls     []madeCall
 }
+
+// turnEnd closes the last block of a turn, its blocks and the turn.
+const turnEnd = "}]}"
 
 // madeCall is a call by our id and by the one it goes by at the API.
 type madeCall struct{ id, wire string }
@@ -88,9 +91,7 @@ func (c *conversation) forget(n int) {
 }
 
 // size is about what a turn is when it is sent.
-func (t *turn) size() int {
-	return len(t.blocks) + len(`{"role":"assistant","content":[]},`) + len(cacheMark)
-}
+func (t *turn) size() int { return len(",") + len(t.text) + len(cacheMark) }
 
 func (c *conversation) settle(d draft) {
 	if !d.empty() {
@@ -108,14 +109,16 @@ func (c *conversation) write(d draft) {
 		d.pair(calls)
 	}
 	t := turn{assistant: d.assistant, from: d.from, opens: d.blocks[0].kind, calls: d.calls}
-	size := len(d.blocks)
+	size := len(`{"role":"assistant","content":[`) + len(d.blocks) + len(turnEnd)
 	for _, b := range d.blocks {
 		size += len(b.text)
 	}
-	t.blocks = make([]byte, 0, size)
-	for _, b := range d.blocks {
-		t.blocks = append(codec.Comma(t.blocks), b.text...)
+	b := codec.Field(append(make([]byte, 0, size), '{'), "role", t.role())
+	b = append(codec.Name(b, "content"), '[')
+	for i := range d.blocks {
+		b = append(codec.Comma(b), d.blocks[i].text...)
 	}
+	t.text = append(b, "]}"...)
 	c.turns = append(c.turns, t)
 	c.size += t.size()
 }

@@ -1,18 +1,14 @@
 // Package catalog knows models: what they cost, how much they can read and
-// write, and what they can do. Its data is a dated file that is built in; a
-// person can add to it and correct it with a file of their own.
+// write, and what they can do. Its data is a dated file, models.yaml, that is
+// built in; a person can add to it and correct it with a file of their own.
 package catalog
 
 import (
-	_ "embed"
 	"maps"
 	"regexp"
 	"strings"
 	"sync"
 )
-
-//go:embed models.yaml
-var builtinData []byte
 
 // Prices are in micro-dollars for a million tokens: 3_000_000 is $3.
 type Prices struct {
@@ -46,13 +42,24 @@ type Catalog struct {
 	models map[string]map[string]Info // by provider and name
 }
 
+// builtin is models.yaml as "make docs" has written it in Go: to read the file
+// itself would cost every start some milliseconds.
 var builtin = sync.OnceValue(func() *Catalog {
-	c, err := parse("models.yaml", builtinData)
-	if err != nil {
-		panic("catalog: the file that is built in is broken: " + err.Error())
+	c := &Catalog{date: builtinDate, also: map[string]string{}, models: map[string]map[string]Info{}}
+	for _, a := range builtinAlso {
+		c.also[a.name] = a.provider
+	}
+	for _, i := range builtinModels {
+		if c.models[i.Provider] == nil {
+			c.models[i.Provider] = map[string]Info{}
+		}
+		c.models[i.Provider][strings.ToLower(i.Model)] = i
 	}
 	return c
 })
+
+// alias is another name of a provider.
+type alias struct{ name, provider string }
 
 // Builtin returns the catalogue that is built in.
 func Builtin() *Catalog { return builtin() }
@@ -100,10 +107,12 @@ func (c *Catalog) Lookup(provider, model string) (Info, bool) {
 	if info, ok := models[model]; ok {
 		return info, true
 	}
-	if m := version.FindStringSubmatch(strings.ToLower(model)); m != nil {
-		info, ok := models[m[1]]
-		return info, ok
+	model = strings.ToLower(model)
+	if strings.ContainsAny(model, "-@") { // every version has one
+		if m := version.FindStringSubmatch(model); m != nil {
+			model = m[1]
+		}
 	}
-	info, ok := models[strings.ToLower(model)]
+	info, ok := models[model]
 	return info, ok
 }

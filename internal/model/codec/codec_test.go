@@ -278,3 +278,29 @@ func TestTools(t *testing.T) {
 		t.Errorf("written %d times", wrote)
 	}
 }
+
+// A name that package json could take for another is not passed over, and a
+// null is taken only where it stands.
+func TestOther(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"a_1":{"B":2}}`: true, `{"a-b":[1]}`: true, `{"aB":1}`: false, `{"\u017f":1}`: false, `{"ſ":1}`: false, `{"a":}`: false,
+	} {
+		s := Scan([]byte(text))
+		s.Object(s.Other)
+		if s.Ok() != want {
+			t.Errorf("%s: taken %v", text, s.Ok())
+		}
+	}
+	s := Scan([]byte(`[null,1,"n",nul]`))
+	var nulls []bool
+	s.List(func() {
+		null := s.TakeNull()
+		nulls = append(nulls, null)
+		if !null {
+			s.Value()
+		}
+	})
+	if diff := cmp.Diff([]bool{true, false, false, true}, nulls); diff != "" || s.Ok() {
+		t.Errorf("taken %v, nulls (-want +got):\n%s", s.Ok(), diff)
+	}
+}

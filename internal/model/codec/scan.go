@@ -127,6 +127,26 @@ func (s *Scanner) Null() {
 	}
 }
 
+// TakeNull takes a null if one comes next, and says whether it did.
+func (s *Scanner) TakeNull() bool {
+	if s.bad || s.peek() != 'n' {
+		return false
+	}
+	s.Null()
+	return true
+}
+
+// Other takes the value of a name that nobody asked for. Package json does not
+// tell upper from lower case, so a name that is not all lower is not taken.
+func (s *Scanner) Other(name []byte) {
+	for _, c := range name {
+		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
+			s.bad = true
+		}
+	}
+	s.Value()
+}
+
 // Int takes a whole number.
 func (s *Scanner) Int() int64 {
 	n, err := strconv.ParseInt(string(s.Value()), 10, 64)

@@ -14,25 +14,29 @@ import (
 
 // chunk is one event of the stream.
 type chunk struct {
-	Candidates []struct {
-		Index   int `json:"index"`
-		Content struct {
-			Parts []heard `json:"parts"`
-		} `json:"content"`
-		Finish  string `json:"finishReason"`
-		Message string `json:"finishMessage"`
-	} `json:"candidates"`
-	Feedback *struct {
+	Candidates []candidate `json:"candidates"`
+	Feedback   *struct {
 		Block string `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage *struct {
-		Prompt   tokens `json:"promptTokenCount"`
-		Tools    tokens `json:"toolUsePromptTokenCount"`
-		Answer   tokens `json:"candidatesTokenCount"`
-		Thoughts tokens `json:"thoughtsTokenCount"`
-		Cached   tokens `json:"cachedContentTokenCount"`
-	} `json:"usageMetadata"`
+	Usage *usage   `json:"usageMetadata"`
 	Error *failure `json:"error"`
+}
+
+type candidate struct {
+	Index   int `json:"index"`
+	Content struct {
+		Parts []heard `json:"parts"`
+	} `json:"content"`
+	Finish  string `json:"finishReason"`
+	Message string `json:"finishMessage"`
+}
+
+type usage struct {
+	Prompt   tokens `json:"promptTokenCount"`
+	Tools    tokens `json:"toolUsePromptTokenCount"`
+	Answer   tokens `json:"candidatesTokenCount"`
+	Thoughts tokens `json:"thoughtsTokenCount"`
+	Cached   tokens `json:"cachedContentTokenCount"`
 }
 
 // heard is one part of what the service says; kinds of parts that were not
@@ -84,6 +88,7 @@ type answer struct {
 // the answer is finished or its reader has left.
 func (a *answer) read(ctx context.Context, body io.Reader) error {
 	stream := sse.NewReader(model.Pulsing(ctx, body), sse.Limits{Event: model.MaxResponseBytes, Stream: maxStreamBytes, Events: model.MaxResponseEvents})
+	defer stream.Release()
 	for !a.left {
 		ev, err := stream.Next()
 		// At the end of the stream an event may lack its empty line: JSON says
@@ -142,9 +147,12 @@ func (a *answer) chunk(ctx context.Context, data []byte) error {
 		a.text(ctx, fragment, "")
 		return ctx.Err()
 	}
-	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
-		return &model.Error{Kind: model.ErrStream, Message: "Gemini sent an event that cannot be read: " + err.Error(), Retryable: true}
+	c, ok := quickChunk(data)
+	if !ok {
+		c = chunk{}
+		if err := json.Unmarshal(data, &c); err != nil {
+			return &model.Error{Kind: model.ErrStream, Message: "Gemini sent an event that cannot be read: " + err.Error(), Retryable: true}
+		}
 	}
 	if c.Error != nil {
 		return c.Error.toError(c.Error.Code, 0)

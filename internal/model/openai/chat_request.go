@@ -45,7 +45,7 @@ func (s *service) chatBody(r model.Request) ([]byte, error) {
 		b = codec.IntField(b, "max_completion_tokens", r.MaxTokens)
 	}
 	if r.CacheKey != "" && s.own() {
-		b = codec.Field(b, "prompt_cache_key", shortID(r.CacheKey))
+		b = codec.Field(b, "prompt_cache_key", said.key)
 	}
 	if r.Output != nil {
 		b = append(codec.Name(b, "response_format"), `{"type":"json_schema","json_schema":{`...)

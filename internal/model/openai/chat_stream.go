@@ -20,14 +20,16 @@ type chatReader struct {
 func newChatReader(s *service, out *sink) *chatReader { return &chatReader{service: s, out: out} }
 
 type chatChunk struct {
-	Choices []struct {
-		Index        int64     `json:"index"`
-		Delta        chatDelta `json:"delta"`
-		FinishReason text      `json:"finish_reason"`
-	} `json:"choices"`
-	Usage  json.RawMessage `json:"usage"`
-	Error  json.RawMessage `json:"error"`
-	Object text            `json:"object"`
+	Choices []chatChoice    `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Object  text            `json:"object"`
+}
+
+type chatChoice struct {
+	Index        int64     `json:"index"`
+	Delta        chatDelta `json:"delta"`
+	FinishReason text      `json:"finish_reason"`
 }
 
 type chatDelta struct {
@@ -45,9 +47,12 @@ func (r *chatReader) event(_ string, data []byte) (bool, error) {
 	if fragment, ok := quickContent(data); ok {
 		return false, r.out.text(fragment)
 	}
-	var chunk chatChunk
-	if json.Unmarshal(data, &chunk) != nil {
-		return false, notJSON(data)
+	chunk, ok := quickChunk(data)
+	if !ok {
+		chunk = chatChunk{}
+		if json.Unmarshal(data, &chunk) != nil {
+			return false, notJSON(data)
+		}
 	}
 	if present(chunk.Error) || chunk.Object == "error" {
 		return false, r.service.streamFault(parseFault(data))

@@ -180,6 +180,7 @@ func (p *provider) attempt(ctx context.Context, r model.Request, yield func(mode
 
 func (s *service) readAll(body io.Reader, r reader) error {
 	events := sse.NewReader(body, sse.Limits{Event: maxEventBytes, Stream: maxStreamBytes, Events: maxEvents})
+	defer events.Release()
 	for {
 		ev, err := events.Next()
 		// An event that its blank line does not follow may be cut.

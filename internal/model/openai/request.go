@@ -32,7 +32,8 @@ func shortID(id string) string {
 // conversation is what was written of one.
 type conversation struct {
 	list codec.List
-	loop int // Chat: the message with which the running tool loop began
+	loop int    // Chat: the message with which the running tool loop began
+	key  string // of the service's cache
 }
 
 // conversation returns what was written for the request before, if it is kept.
@@ -42,7 +43,7 @@ func (s *service) conversation(r model.Request) *conversation {
 			return said
 		}
 	}
-	return &conversation{loop: -1}
+	return &conversation{loop: -1, key: shortID(r.CacheKey)}
 }
 
 // keep keeps it for the next request.

@@ -38,7 +38,7 @@ func (s *service) responsesBody(r model.Request) ([]byte, error) {
 		b = codec.IntField(b, "max_output_tokens", r.MaxTokens)
 	}
 	if r.CacheKey != "" {
-		b = codec.Field(b, "prompt_cache_key", shortID(r.CacheKey))
+		b = codec.Field(b, "prompt_cache_key", said.key)
 	}
 	if r.Output != nil {
 		b = append(codec.Name(b, "text"), `{"format":{"type":"json_schema"`...)

@@ -79,6 +79,12 @@ func (r *responsesReader) event(name string, data []byte) (bool, error) {
 	if kind, ev, ok := quickText(data); ok {
 		return r.handler(kind)(&ev)
 	}
+	if kind, ev, ok := quickEvent(data); ok {
+		if handle := r.handler(kind); handle != nil {
+			return handle(&ev)
+		}
+		return false, nil
+	}
 	var head struct {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`

@@ -139,9 +139,15 @@ type outDetail struct {
 // usageOf returns nil for what does not say how much was used: the caller
 // charges its own estimate then.
 func usageOf(data json.RawMessage) *model.Usage {
-	var w wireUsage
-	if len(data) == 0 || json.Unmarshal(data, &w) != nil {
+	if !present(data) {
 		return nil
+	}
+	w, ok := quickUsage(data)
+	if !ok {
+		w = wireUsage{}
+		if json.Unmarshal(data, &w) != nil {
+			return nil
+		}
 	}
 	in, out := w.InputDetail, w.OutputDetail
 	var u model.Usage

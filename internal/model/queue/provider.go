@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"time"
 
 	"stave/internal/model"
 )
@@ -38,9 +37,8 @@ func (p *provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 	return func(yield func(model.Event, error) bool) {
 		inner, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		stop := pulse(ctx)
 		release, err := p.queue.Enter(inner, p.ticket(ctx, r, cancel))
-		stop()
+		model.Pulse(ctx)
 		if err != nil {
 			yield(model.Event{}, told(ctx, inner, err))
 			return
@@ -63,30 +61,6 @@ func (p *provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			}
 		}
 		end = &model.Error{Kind: model.ErrStream, Message: "the provider ended its stream without a word", Retryable: true}
-	}
-}
-
-// pulseEvery is how often a call that waits for its turn shows that it lives.
-const pulseEvery = 5 * time.Second
-
-// pulse shows that a call lives until it is told to stop.
-func pulse(ctx context.Context) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		every := time.NewTicker(pulseEvery)
-		defer every.Stop()
-		for {
-			select {
-			case <-every.C:
-				model.Pulse(ctx)
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		model.Pulse(ctx)
 	}
 }
 

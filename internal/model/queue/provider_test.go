@@ -171,6 +171,32 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
+// A call that waits for its turn shows that it lives, and so does one that goes at once.
+func TestPulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := one(queue.Limits{Concurrency: 1})
+		release := enter(t, q, queue.Ticket{Provider: "p"})
+		var beats atomic.Int64
+		wait, stop := context.WithTimeout(model.WithPulse(t.Context(), func() { beats.Add(1) }), 12*time.Second)
+		defer stop()
+		p := q.Provider("p", speech(silent))
+		if err := play(wait, p, model.Request{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended with %v", err)
+		}
+		if n := beats.Load(); n != 3 { // two while it waited, one at its end
+			t.Errorf("%d pulses in 12 s, want 3", n)
+		}
+		release(nil)
+		beats.Store(0)
+		short, stop := context.WithTimeout(model.WithPulse(t.Context(), func() { beats.Add(1) }), time.Second)
+		defer stop()
+		_ = play(short, p, model.Request{})
+		if n := beats.Load(); n != 1 {
+			t.Errorf("%d pulses of a call that went at once, want 1", n)
+		}
+	})
+}
+
 // BenchmarkWaiting is what it costs to pass the queue with ten thousand calls in it.
 func BenchmarkWaiting(b *testing.B) {
 	const callers = 10_000

@@ -134,14 +134,8 @@ func (q *Queue) Enter(ctx context.Context, t Ticket) (release func(error), err e
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case err := <-e.answer:
-		if err != nil {
-			return nil, err
-		}
-	case <-ctx.Done():
-		q.leave(e)
-		return nil, ctx.Err()
+	if err := q.wait(ctx, e); err != nil {
+		return nil, err
 	}
 	release = func(err error) { q.release(e, err) }
 	// Both may have been ready: a call whose caller is gone does not begin.
@@ -150,6 +144,31 @@ func (q *Queue) Enter(ctx context.Context, t Ticket) (release func(error), err e
 		return nil, err
 	}
 	return release, nil
+}
+
+// pulseEvery is how often a call that waits for its turn shows that it lives.
+const pulseEvery = 5 * time.Second
+
+// wait returns the answer to a call. Most have it at once and need no ticker.
+func (q *Queue) wait(ctx context.Context, e *entry) error {
+	select {
+	case err := <-e.answer:
+		return err
+	default:
+	}
+	every := time.NewTicker(pulseEvery)
+	defer every.Stop()
+	for {
+		select {
+		case err := <-e.answer:
+			return err
+		case <-ctx.Done():
+			q.leave(e)
+			return ctx.Err()
+		case <-every.C:
+			model.Pulse(ctx)
+		}
+	}
 }
 
 func (q *Queue) join(t Ticket) (*entry, error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"stave/internal/model"
@@ -50,9 +51,21 @@ type Reader struct {
 	events int
 }
 
-// NewReader returns a Reader of a body.
+// buffers are used again: each is larger than most answers.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
+
+// NewReader returns a Reader of a body. Release gives back what it holds.
 func NewReader(body io.Reader, most Limits) *Reader {
-	return &Reader{in: bufio.NewReaderSize(body, readBuffer), most: most}
+	in, _ := buffers.Get().(*bufio.Reader)
+	in.Reset(body)
+	return &Reader{in: in, most: most}
+}
+
+// Release ends the reading: the events that were read are no longer good.
+func (r *Reader) Release() {
+	r.in.Reset(nil)
+	buffers.Put(r.in)
+	r.in = nil
 }
 
 // Next returns the next event that has data, be it empty. After the last one it
