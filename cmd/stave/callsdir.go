@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"stave/internal/toolbox/supervisor"
 )
 
 // callsName is where the supervisors of a data directory keep what they know.
@@ -68,14 +70,13 @@ func heldCallsDir(data string, getenv func(string) string) (string, *os.File) {
 	return dir, nil
 }
 
-// leaveDir removes the directory if nobody else is there and nothing is in it.
+// leaveDir removes the directory if nobody else is there and nothing is in it. A
+// supervisor that still has to leave does the same.
 func (r *runner) leaveDir() {
 	if r.held == nil {
 		return
 	}
-	if syscall.Flock(int(r.held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-		_ = os.Remove(r.dir) // one with something in it stays
-	}
 	r.held.Close()
 	r.held = nil
+	supervisor.Vacate(r.dir)
 }

@@ -229,7 +229,7 @@ func (r *runner) expect() {
 }
 
 // settled forgets a command whose result is durable: one of our own with the next
-// that starts, one that we took up at once.
+// that starts, one that we took up at once. Nobody waits for that.
 func (r *runner) settled(c tool.Call, attempt int) {
 	if c.Tool != policy.ShellTool {
 		return
@@ -241,9 +241,13 @@ func (r *runner) settled(c tool.Call, attempt int) {
 		r.done = append(r.done, id)
 	}
 	r.mu.Unlock()
-	if own {
-		return
+	if !own {
+		go r.forget(id)
 	}
+}
+
+// forget lets go of a command that a process before us had started.
+func (r *runner) forget(id string) {
 	if other, _, err := supervisor.Find(r.dir, id); err == nil && other != nil {
 		_ = other.Collect(id) // it lingers and then leaves by itself
 		other.Close(false)

@@ -44,7 +44,8 @@ type Options struct {
 	// CallContext gives a call's context what its conversation settled.
 	CallContext func(ctx context.Context, c session.Config) context.Context
 	// Survived says whether a run that a dead process had begun can be taken up
-	// again; nil for never. Settled is told once the result of a run is durable.
+	// again; nil for never. Settled is told once the result of a run is durable; the
+	// log waits meanwhile, so it does nothing slow.
 	Survived func(c tool.Call, attempt int, since time.Time) bool
 	Settled  func(c tool.Call, attempt int)
 	// Abandoned ends a run that survived and whose call has ended meanwhile.

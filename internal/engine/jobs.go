@@ -137,12 +137,12 @@ func (a *actor) done(r *running, last machine.Command, err error, cut bool) (nex
 	if last != nil && !cut {
 		_, err = a.handle(a.e.ctx, r.message(last))
 		if run, ok := r.job.Work.(tool.RunTool); ok && err == nil && a.e.opt.Settled != nil {
-			go a.e.opt.Settled(run.Call, run.Attempt)
+			a.e.opt.Settled(run.Call, run.Attempt)
 		}
 	}
 	if run, ok := r.job.Work.(tool.RunTool); ok && cut && a.e.opt.Settled != nil {
 		if due, still := a.world.JobAt(r.job.Path); !still || due.ID != r.job.ID {
-			go a.e.opt.Settled(run.Call, run.Attempt) // its call was ended while it ran
+			a.e.opt.Settled(run.Call, run.Attempt) // its call was ended while it ran
 		}
 	}
 	if a.running[r.job.Path] != r {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ func Bash() Tool { return BashOn(direct{}) }
 
 // BashOn returns the tool that runs shell commands by a runner.
 func BashOn(r Runner) Tool {
-	argv, session := shellArgv(), hasTerminal()
+	argv, session, inherited := shellArgv(), hasTerminal(), inheritedEnv()
 	t := New("Bash", bashDoc, SideEffect, false, func(ctx context.Context, env Env, args bashArgs) (Output, error) {
 		if argv == nil {
 			return Output{}, errors.New("this machine has no shell: neither bash nor sh is on the PATH")
@@ -77,8 +78,9 @@ func BashOn(r Runner) Tool {
 			limit = time.Duration(args.TimeoutSeconds) * time.Second
 		}
 		c := Command{
-			ID: fmt.Sprintf("%s.%d", env.CallID(), env.Attempt()), Again: env.Again(), Session: session,
-			Argv: append(slices.Clone(argv), args.Command), Dir: env.Dir(), Env: childEnv(env.Dir()), Deadline: time.Now().Add(limit),
+			ID: env.CallID() + "." + strconv.Itoa(env.Attempt()), Again: env.Again(), Session: session,
+			Argv: slices.Concat(argv, []string{args.Command}), Dir: env.Dir(), Deadline: time.Now().Add(limit),
+			Env: slices.Concat([]string{"PWD=" + env.Dir()}, inherited),
 		}
 		if env.Plain() {
 			var err error
@@ -256,12 +258,10 @@ func (e Ending) verdict(limit time.Duration, silent bool) string {
 	return strings.Join(notes, "\n")
 }
 
-// childEnv is the environment a command may see. It is a list of what is let
-// through because secrets come under any name.
-func childEnv(dir string) []string {
-	env := []string{
-		"PWD=" + dir, "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-	}
+// inheritedEnv is the environment a command may see, but for its directory. It is a
+// list of what is let through because secrets come under any name.
+func inheritedEnv() []string {
+	env := []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"}
 	for _, name := range []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
 	} {

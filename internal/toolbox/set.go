@@ -41,6 +41,9 @@ func (s Set) Lookup(name string) (Tool, bool) {
 func (s Set) List() []Tool { return slices.Clone(s.tools) }
 
 // All returns the bundled tools, a fresh list each time.
-func All() []Tool {
-	return []Tool{Read(), Glob(), Grep(), Write(), Edit(), MultiEdit(), Bash(), Fetch(), Todo()}
+func All() []Tool { return AllOn(direct{}) }
+
+// AllOn returns the same, with commands run by a runner.
+func AllOn(r Runner) []Tool {
+	return []Tool{Read(), Glob(), Grep(), Write(), Edit(), MultiEdit(), BashOn(r), Fetch(), Todo()}
 }

@@ -116,7 +116,7 @@ func (c *Client) Run(ctx context.Context, s Spec, onOutput func([]byte)) (Ending
 	if err := ctx.Err(); err != nil {
 		return Ending{}, err
 	}
-	return c.follow(ctx, s.ID, askStart, s, 0, onOutput)
+	return c.follow(ctx, s.ID, askStart, s.append(nil), 0, onOutput)
 }
 
 // Attach takes up a command's output from an offset on. When ctx ends the
@@ -128,15 +128,16 @@ func (c *Client) Attach(ctx context.Context, id string, from int64, onOutput fun
 	if from < 0 {
 		return Ending{}, fmt.Errorf("%d is no offset of an output", from)
 	}
-	return c.follow(ctx, id, askAttach, about{id, from}, from, onOutput)
+	return c.follow(ctx, id, askAttach, about{id, from}.text(), from, onOutput)
 }
 
 // follow asks for a stream and hands it on up to its end.
-func (c *Client) follow(ctx context.Context, id string, kind byte, question any, from int64, onOutput func([]byte)) (Ending, error) {
+func (c *Client) follow(ctx context.Context, id string, kind byte, question []byte, from int64, onOutput func([]byte)) (Ending, error) {
 	l, err := c.ask(kind, question)
 	if err != nil {
 		return Ending{}, err
 	}
+	output := recordOf(c.dir, id).output() // while the command runs
 	ended := make(chan struct{})
 	defer close(ended)
 	stop := context.AfterFunc(ctx, func() { c.cancelSurely(l, id, ended) })
@@ -152,12 +153,12 @@ func (c *Client) follow(ctx context.Context, id string, kind byte, question any,
 				onOutput(body[offsetBytes:])
 			}
 		case kind == sayEnd:
-			var e Ending
-			if err := json.Unmarshal(body, &e); err != nil {
+			e, err := readEnding(body)
+			if err != nil {
 				return Ending{}, c.broken(l, id, err)
 			}
 			c.done(l)
-			e.Output = recordOf(c.dir, id).output()
+			e.Output = output
 			if e.Failure != "" {
 				return e, fmt.Errorf("starting the command: %s", e.Failure)
 			}
@@ -197,18 +198,18 @@ func (c *Client) cancelSurely(l *line, id string, ended <-chan struct{}) {
 
 // Cancel asks a command to end: SIGTERM, and SIGKILL after a grace. It does not
 // wait; who follows the command hears the end.
-func (c *Client) Cancel(id string) error { return c.simple(askCancel, about{ID: id}) }
+func (c *Client) Cancel(id string) error { return c.simple(askCancel, about{ID: id}.text()) }
 
 // Collect forgets a command that ended: call it when the ending is durable on
 // your side.
-func (c *Client) Collect(id string) error { return c.simple(askCollect, about{ID: id}) }
+func (c *Client) Collect(id string) error { return c.simple(askCollect, about{ID: id}.text()) }
 
 // Close lets go of the supervisor. It ends by itself when all commands ended and
 // were collected, or at once with all of them if stopAll is set.
 func (c *Client) Close(stopAll bool) error {
 	var err error
 	if c.begun() && stopAll {
-		err = c.simple(askStop, struct{}{})
+		err = c.simple(askStop, nil)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +232,7 @@ func (c *Client) begun() bool {
 }
 
 // simple asks a question with a short answer.
-func (c *Client) simple(kind byte, question any) error {
+func (c *Client) simple(kind byte, question []byte) error {
 	if !c.begun() {
 		return ErrUnknown
 	}
@@ -259,7 +260,7 @@ func (c *Client) simple(kind byte, question any) error {
 
 // ask sends a question on a free line. A question that could not be sent was not
 // heard, so it is asked once more on a new line.
-func (c *Client) ask(kind byte, question any) (*line, error) {
+func (c *Client) ask(kind byte, question []byte) (*line, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -270,7 +271,7 @@ func (c *Client) ask(kind byte, question any) (*line, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = writeJSON(l, kind, question); err == nil {
+		if err = writeFrame(l, kind, question); err == nil {
 			c.busy[l] = struct{}{}
 			return l, nil
 		}
@@ -368,6 +369,9 @@ func (l *line) read() (kind byte, body []byte, err error) {
 // environment and no file of ours but the one it says ready on.
 func (c *Client) spawn() error {
 	self, err := os.Executable()
+	if err == nil {
+		err = os.MkdirAll(c.dir, 0o700) // the one before us may have taken it away
+	}
 	if err != nil {
 		return err
 	}

@@ -75,8 +75,10 @@ func TestSupervisorKilled(t *testing.T) {
 	c, files := newClient(t), t.TempDir()
 	gate := fifo(t, files, "gate")
 	killed := make(chan struct{})
+	pid := 0
 	_, err := c.Run(context.Background(), shell("a", files, "echo begun; read x <gate; exit 0"), func([]byte) {
-		if err := syscall.Kill(supervisorPID(t, c.dir, "a"), syscall.SIGKILL); err != nil {
+		pid = supervisorPID(t, c.dir, "a")
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 		close(killed)
@@ -87,7 +89,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 	eventually(t, "the supervisor's death", func() bool {
 		known, err := Recover(c.dir, "a")
-		return err == nil && !known.Supervised
+		return err == nil && !known.Supervised && syscall.Kill(pid, 0) == syscall.ESRCH // with its socket
 	})
 	known, err := Recover(c.dir, "a")
 	if err != nil || known.State != Running || known.PID == 0 || known.OutputBytes != 6 {
@@ -131,7 +133,7 @@ func TestUnclear(t *testing.T) {
 		}
 		return string(data) + "\n"
 	}
-	begun := intent{ID: "a", Mark: markName + "=nobody", Boot: bootID(), Supervisor: dead}
+	begun := intent{ID: "a", Mark: markName + "=nobody", home: home{Boot: bootID(), Supervisor: dead}}
 	earlier := begun
 	earlier.Boot = "another"
 	for _, k := range []struct {
@@ -143,7 +145,7 @@ func TestUnclear(t *testing.T) {
 		{"intent only", line(begun), Unclear},
 		{"torn note", line(begun) + `{"pid":1`, Unclear},
 		{"noted and dead", line(begun) + line(dead), Lost},
-		{"this number is another's now", line(begun) + line(proof{os.Getpid(), 1}), Lost},
+		{"this number is another's now", line(begun) + line(proof{PID: os.Getpid(), Ticks: 1}), Lost},
 		{"before the machine started", line(earlier) + line(proof{PID: os.Getpid()}), Lost},
 		{"torn end", line(begun) + line(dead) + `{"end":{"code":`, Lost},
 		{"end that may lack a byte", line(begun) + line(dead) + `{"end":{"code":3}}`, Lost},
@@ -294,7 +296,7 @@ func TestStopAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.simple(askStop, struct{}{}); err != nil {
+	if err := c.simple(askStop, nil); err != nil {
 		t.Error(err)
 	}
 	if end := <-ended; !end.Cancelled {
@@ -320,7 +322,7 @@ func TestBadMessages(t *testing.T) {
 	huge := binary.BigEndian.AppendUint32(nil, 1<<31)
 	for name, message := range map[string][]byte{
 		"noise": []byte("GET / HTTP/1.1\r\n\r\n"), "huge": append(huge, 's'), "unknown kind": frame('?', `{"id":"a"}`),
-		"bad JSON": frame(askStart, "{"), "bad attach": frame(askAttach, `{"id":"a","from":-1}`), "bad cancel": frame(askCancel, "[]"),
+		"bad start": frame(askStart, "{"), "bad attach": frame(askAttach, `{"id":"a","from":-1}`), "bad cancel": frame(askCancel, "[]"),
 	} {
 		conn, err := net.Dial("unix", filepath.Join(c.dir, c.socket))
 		if err != nil {

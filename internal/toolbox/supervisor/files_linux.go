@@ -61,3 +61,21 @@ func closeAll(files []*os.File) {
 		f.Close()
 	}
 }
+
+// Vacate removes a directory of supervisors if nothing is in it. Who holds it open
+// under a shared lock keeps it.
+func Vacate(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	locked, err := f.Stat()
+	named, gone := os.Lstat(dir)
+	if err == nil && gone == nil && os.SameFile(locked, named) {
+		_ = os.Remove(dir) // one with something in it stays
+	}
+}

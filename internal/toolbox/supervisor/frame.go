@@ -20,7 +20,7 @@ const (
 
 // What a client asks.
 const (
-	askStart   = 's'
+	askStart   = 'r'
 	askAttach  = 'a'
 	askCancel  = 'c'
 	askCollect = 'f'
@@ -42,6 +42,8 @@ type about struct {
 	ID   string `json:"id"`
 	From int64  `json:"from,omitempty"`
 }
+
+func (a about) text() []byte { return asJSON(a) }
 
 // refusal is an error that travels.
 type refusal struct {
@@ -65,6 +67,8 @@ func refuse(err error) refusal {
 	}
 	return r
 }
+
+func (r refusal) text() []byte { return asJSON(r) }
 
 func (r refusal) err() error {
 	switch r.Code {
@@ -107,10 +111,11 @@ func writeFrame(w io.Writer, kind byte, body []byte) error {
 	return err
 }
 
-func writeJSON(w io.Writer, kind byte, v any) error {
-	body, err := json.Marshal(v)
+// asJSON is for values of ours that always have a text.
+func asJSON(v any) []byte {
+	text, err := json.Marshal(v)
 	if err != nil {
-		return err
+		panic(err)
 	}
-	return writeFrame(w, kind, body)
+	return text
 }

@@ -91,6 +91,7 @@ func supervise(dir, socket string, linger time.Duration, ready *os.File, confine
 	if err != nil {
 		return err
 	}
+	defer Vacate(dir) // who used us may have gone before
 	defer os.Remove(filepath.Join(dir, socket))
 	defer l.Close()
 	go s.accept(l)

@@ -25,10 +25,14 @@ const (
 // process is a started command: the leader of a process group of its own, so
 // that all it starts can be ended at once.
 type process struct {
-	*os.Process
+	pid    int
+	proof  proof
 	handle *os.File // readable when the leader is dead
 	family *family
 	output *os.File
+	// ours is our own end for writing of the output. Open while the leader lives, it
+	// keeps the output from ending before the leader: one event is all that wakes us.
+	ours   *os.File
 	held   []*os.File    // under a shared lock each
 	exited chan struct{} // closed when the leader is dead; it is not reaped yet
 	told   chan struct{} // closed when the command is cancelled
@@ -63,23 +67,20 @@ func launch(s Spec, mark string, f *family) (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	null, err := os.Open(os.DevNull)
+	r, w, err := outputPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer null.Close()
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
 	p := &process{
-		family: f, output: r, held: held, mark: mark, wrapped: s.Wrapped, deadline: s.Deadline,
+		family: f, output: r, ours: w, held: held, mark: mark, wrapped: s.Wrapped, deadline: s.Deadline,
 		exited: make(chan struct{}), told: make(chan struct{}),
 	}
-	attr := &os.ProcAttr{
-		Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: append([]*os.File{null, w, w}, passed...),
+	attr := &syscall.ProcAttr{
+		Dir: s.Dir, Env: append(s.Env[:len(s.Env):len(s.Env)], mark), Files: []uintptr{f.null.Fd(), w.Fd(), w.Fd()},
 		Sys: &syscall.SysProcAttr{Setsid: s.Session, Setpgid: !s.Session},
+	}
+	for _, file := range passed {
+		attr.Files = append(attr.Files, file.Fd())
 	}
 	if len(s.Walls) > 0 && f.confine != nil {
 		err = p.startBehind(s.Walls, s.Inner, attr)
@@ -87,40 +88,64 @@ func launch(s Spec, mark string, f *family) (_ *process, err error) {
 		err = p.start(s.Argv, attr)
 	}
 	if err != nil {
-		r.Close()
+		closeAll([]*os.File{r, w})
 		return nil, err
 	}
 	return p, nil
 }
 
-// start starts the leader from this thread.
-func (p *process) start(argv []string, attr *os.ProcAttr) (err error) {
+// outputPipe is a pipe whose one end we wait at, while the other is made for
+// commands, which do not expect to be told to come back later.
+func outputPipe() (r, w *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	return awaited(ends[0], "output"), os.NewFile(uintptr(ends[1]), "output"), nil
+}
+
+// awaited makes a file that is waited for without a thread of its own.
+func awaited(fd int, name string) *os.File {
+	unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK) // else it is waited for on a thread, which works too
+	return os.NewFile(uintptr(fd), name)
+}
+
+// start starts the leader from this thread. Package os would keep a second handle
+// of it.
+func (p *process) start(argv []string, attr *syscall.ProcAttr) (err error) {
 	handle := -1
 	attr.Sys.PidFD = &handle
-	p.Process, err = p.family.bear(p.mark, func() (*os.Process, error) { return os.StartProcess(argv[0], argv, attr) })
-	if handle >= 0 {
-		unix.SetNonblock(handle, true) // else it is waited for on a thread, which works too
-		p.handle = os.NewFile(uintptr(handle), "leader")
+	before := ticksNow()
+	p.pid, err = p.family.bear(p.mark, func() (int, error) {
+		pid, _, err := syscall.StartProcess(argv[0], argv, attr)
+		return pid, err
+	})
+	if err != nil {
+		return &os.PathError{Op: "fork/exec", Path: argv[0], Err: err}
 	}
-	return err
+	p.proof = proof{PID: p.pid, Ticks: before, Until: ticksNow()}
+	if handle >= 0 {
+		p.handle = awaited(handle, "leader")
+	}
+	return nil
 }
 
 // startBehind starts the leader behind walls and lets it begin once no thread of
 // ours is there with it.
-func (p *process) startBehind(walls []byte, argv []string, attr *os.ProcAttr) error {
+func (p *process) startBehind(walls []byte, argv []string, attr *syscall.ProcAttr) error {
 	g, err := newGate()
 	if err != nil {
 		return err
 	}
 	defer g.close()
 	argv = g.before(argv, len(attr.Files))
-	attr.Files = append(attr.Files, g.r)
+	attr.Files = append(attr.Files, g.r.Fd())
 	if err = p.family.behindWalls(walls, func() error { return p.start(argv, attr) }); err == nil {
 		err = g.open()
 	}
-	if err != nil && p.Process != nil {
+	if err != nil && p.pid != 0 {
 		g.close() // it ends before it began
-		_, buried := p.family.bury(p.Process)
+		_, buried := p.family.bury(p.pid)
 		err = errors.Join(err, buried)
 		p.handle.Close()
 	}
@@ -129,20 +154,21 @@ func (p *process) startBehind(walls []byte, argv []string, attr *os.ProcAttr) er
 
 // attend feeds the output to sink until the command and all it started are dead.
 func (p *process) attend(sink func([]byte)) (Ending, error) {
-	defer p.output.Close()
-	defer p.handle.Close()
 	defer closeAll(p.held) // last of all: nothing of the command is left then
 	go p.watch()
 	readErr := p.pump(sink)
 	p.awaitExit()
-	syscall.Kill(-p.Pid, syscall.SIGKILL) // the last signal before the number is free
-	state, err := p.family.bury(p.Process)
+	syscall.Kill(-p.pid, syscall.SIGKILL) // the last signal before the number is free
+	status, err := p.family.bury(p.pid)
 	if err != nil {
 		return Ending{}, err
 	}
 	p.sweep()
-	return p.result(state), readErr
+	return p.result(status), readErr
 }
+
+// close lets go of what a command that was attended leaves.
+func (p *process) close() { closeAll([]*os.File{p.output, p.handle}) }
 
 // watch waits for the leader's death and leaves it unreaped, so that its number
 // cannot be given to a stranger before we have ended its group. It waits on the
@@ -150,6 +176,7 @@ func (p *process) attend(sink func([]byte)) (Ending, error) {
 func (p *process) watch() {
 	defer p.wake()
 	defer close(p.exited)
+	defer p.ours.Close()
 	handle, err := p.handle.SyscallConn()
 	if err == nil {
 		err = handle.Read(func(fd uintptr) (dead bool) {
@@ -160,7 +187,7 @@ func (p *process) watch() {
 	if err == nil {
 		return
 	}
-	for unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	for unix.Waitid(unix.P_PID, p.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 }
 
@@ -218,7 +245,8 @@ func (p *process) pump(sink func([]byte)) error {
 	}
 }
 
-// awaitExit waits for a leader that closed its output and runs on.
+// awaitExit waits for a leader whose output has ended, which it cannot before its
+// death, or could not be read.
 func (p *process) awaitExit() {
 	for !is(p.exited) && !p.killed {
 		p.step()
@@ -286,9 +314,9 @@ func (p *process) step() progress {
 // before the last signal, so its number cannot name a stranger's group.
 func (p *process) signal(s syscall.Signal) {
 	if !p.wrapped || s == syscall.SIGKILL {
-		syscall.Kill(-p.Pid, s) // an empty group is what we want
+		syscall.Kill(-p.pid, s) // an empty group is what we want
 	}
-	signalMarked(p.mark, p.Pid, s)
+	signalMarked(p.mark, p.pid, s)
 }
 
 // sweep makes sure that nothing is left: neither of the group nor among those
@@ -306,9 +334,9 @@ func (p *process) sweep() {
 	}
 }
 
-func (p *process) result(state *os.ProcessState) Ending {
-	e := Ending{Code: state.ExitCode(), TimedOut: p.timedOut, Cancelled: p.cancelled, Orphans: p.orphans}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+func (p *process) result(status unix.WaitStatus) Ending {
+	e := Ending{Code: status.ExitStatus(), TimedOut: p.timedOut, Cancelled: p.cancelled, Orphans: p.orphans}
+	if status.Signaled() {
 		e.Code = 128 + int(status.Signal())
 		e.Signal = unix.SignalName(status.Signal())
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxRecord bounds a record that is read back.
@@ -22,18 +24,34 @@ const maxRecord = 1 << 20
 // intent is the first line of a start record: durable before the command may
 // run, so that no id is ever started twice.
 type intent struct {
-	ID         string    `json:"id"`
-	Mark       string    `json:"mark"`
-	Began      time.Time `json:"began"`
-	Boot       string    `json:"boot"`
-	Socket     string    `json:"socket"`
-	Supervisor proof     `json:"supervisor"`
+	ID    string    `json:"id"`
+	Mark  string    `json:"mark"`
+	Began time.Time `json:"began"`
+	home
+}
+
+// home is where a command is watched over.
+type home struct {
+	Boot       string `json:"boot"`
+	Socket     string `json:"socket"`
+	Supervisor proof  `json:"supervisor"`
+}
+
+// line is the intent as a line of JSON. The home's text is always the same, and
+// only an id could need escapes.
+func (i intent) line(home []byte) []byte {
+	b := append([]byte(`{"id":`), asJSON(i.ID)...)
+	b = append(append(b, `,"mark":"`...), i.Mark...)
+	b = i.Began.AppendFormat(append(b, `","began":"`...), time.RFC3339Nano)
+	b = append(append(b, `",`...), home[1:]...) // it goes on behind its brace
+	return append(b, '\n')
 }
 
 // proof names a process so that another with the same number is told apart.
 type proof struct {
 	PID   int    `json:"pid"`
-	Ticks uint64 `json:"ticks"` // when it was started
+	Ticks uint64 `json:"ticks"`           // when it was started, or just before
+	Until uint64 `json:"until,omitempty"` // just after that, where the moment is not known
 }
 
 // closing is the last line of a start record.
@@ -57,15 +75,15 @@ func (r record) output() string { return r.base + ".out" }
 // begin makes the record. It is not synced: it is for the death of processes,
 // which loses no write. After a power cut nothing that was started before runs any
 // more, and BootTime tells what was.
-func (r record) begin(i intent) (*os.File, error) {
-	f, err := os.OpenFile(r.start(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (r record) begin(i intent, home []byte) (*os.File, error) {
+	f, err := create(r.start(), os.O_EXCL)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("%w: %s", ErrStarted, i.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
 	}
-	if err := addLine(f, i); err != nil {
+	if _, err := f.Write(i.line(home)); err != nil {
 		f.Close()
 		os.Remove(r.start()) // nothing was started
 		return nil, fmt.Errorf("recording the start of %s: %w", i.ID, err)
@@ -73,17 +91,28 @@ func (r record) begin(i intent) (*os.File, error) {
 	return f, nil
 }
 
-// note adds the process to a record.
-func note(start *os.File, pid int) error {
-	ticks, _, err := processInfo(pid)
-	if err != nil {
-		return err
+// create makes a file. Package os would ask whether it can be waited for, with
+// more calls of the system than all else takes; a file on disk never can.
+func create(path string, flags int) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|flags, 0o600)
+		switch err {
+		case nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case unix.EINTR:
+		default:
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
 	}
-	return addLine(start, proof{pid, ticks})
 }
 
 // finish adds the ending. A line that was torn makes the end unknown, never wrong.
-func finish(start *os.File, e Ending) error { return addLine(start, closing{&e}) }
+func finish(start *os.File, ending []byte) error {
+	line := make([]byte, 0, len(ending)+16)
+	line = append(append(append(line, `{"end":`...), ending...), "}\n"...)
+	_, err := start.Write(line)
+	return err
+}
 
 func addLine(f *os.File, v any) error {
 	line, err := json.Marshal(v)
@@ -95,9 +124,13 @@ func addLine(f *os.File, v any) error {
 
 // forget removes the files, the record last: while it is there the id cannot be
 // started again.
-func (r record) forget() error {
+func (r record) forget(wrote bool) error {
+	paths := []string{r.output(), r.start()}
+	if !wrote {
+		paths = paths[1:]
+	}
 	var errs []error
-	for _, path := range []string{r.output(), r.start()} {
+	for _, path := range paths {
 		// Not os.Remove, which tries twice when there was no output to keep.
 		if err := syscall.Unlink(path); err != nil && err != syscall.ENOENT {
 			errs = append(errs, &os.PathError{Op: "unlink", Path: path, Err: err})
@@ -234,7 +267,7 @@ func Forget(dir, id string) error {
 	if known.Supervised && known.State == Running {
 		return fmt.Errorf("%s is still running; cancel it first", id)
 	}
-	return recordOf(dir, id).forget()
+	return recordOf(dir, id).forget(true)
 }
 
 func readRecord(path string) ([]byte, error) {
@@ -273,5 +306,15 @@ func processInfo(pid int) (ticks uint64, living bool, err error) {
 
 func (p proof) alive() bool {
 	ticks, living, err := processInfo(p.PID)
-	return err == nil && living && ticks == p.Ticks
+	return err == nil && living && p.Ticks <= ticks && ticks <= max(p.Ticks, p.Until)
+}
+
+// ticksNow is the time in which the kernel tells when a process was started.
+func ticksNow() uint64 {
+	const perSecond = 100 // on all systems of ours, whatever the kernel counts in
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0
+	}
+	return uint64(t.Nano()) / (uint64(time.Second) / perSecond)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 )
 
 // TestRun shows how commands end and that their output comes whole, in order,
@@ -265,4 +266,45 @@ func TestCancelOvertakes(t *testing.T) {
 	if end, err := c.Run(context.Background(), shell("late", "/", "exec sleep 1000"), nil); err != nil || !end.Cancelled {
 		t.Errorf("%+v, %v", end, err)
 	}
+}
+
+// TestVacates shows that the last to leave takes the directory away, unless
+// somebody holds it, and that one who stays can start another supervisor.
+func TestVacates(t *testing.T) {
+	c := newClient(t)
+	use := func(id string) {
+		t.Helper()
+		mustRun(t, c, shell(id, "/", "true"))
+		if err := c.Collect(id); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.simple(askStop, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func() bool { _, err := os.Lstat(c.dir); return errors.Is(err, os.ErrNotExist) }
+	use("a")
+	c.hold.Close() // else the supervisor waits for us
+	c.dropIdle()
+	eventually(t, "the directory goes", gone)
+	use("b")
+	held, err := os.Open(c.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	c.hold.Close()
+	c.dropIdle()
+	eventually(t, "the supervisor goes", func() bool {
+		left, err := os.ReadDir(c.dir)
+		return err == nil && len(left) == 0
+	})
+	Vacate(c.dir)
+	if gone() {
+		t.Error("what somebody holds was taken away")
+	}
+	c.hold = nil // nobody is there to be stopped
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,10 +18,8 @@ const firstPatience = 30 * time.Second
 // server is the supervisor's inside.
 type server struct {
 	dir    string
-	socket string // name of the socket file
 	linger time.Duration
-	boot   string
-	self   proof
+	home   []byte // the text of ours
 	family *family
 
 	mu      sync.Mutex
@@ -38,9 +37,13 @@ func newServer(dir, socket string, linger time.Duration, confine Confiner) (*ser
 	if err != nil {
 		return nil, err
 	}
+	family, err := newFamily(confine)
+	if err != nil {
+		return nil, err
+	}
 	s := &server{
-		dir: dir, socket: socket, linger: linger, boot: bootID(), self: proof{os.Getpid(), ticks},
-		family: newFamily(confine), tasks: map[string]*task{}, leave: make(chan struct{}),
+		dir: dir, linger: linger, home: asJSON(home{bootID(), socket, proof{PID: os.Getpid(), Ticks: ticks}}),
+		family: family, tasks: map[string]*task{}, leave: make(chan struct{}),
 	}
 	s.timer = time.AfterFunc(firstPatience, s.expire)
 	return s, nil
@@ -146,13 +149,13 @@ func (s *server) serve(conn net.Conn) {
 // answer handles one question; an error ends the conversation.
 func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 	if kind == askStart {
-		var spec Spec
-		if err := json.Unmarshal(body, &spec); err != nil {
+		spec, err := readSpec(body)
+		if err != nil {
 			return err
 		}
 		t, err := s.start(spec)
 		if err != nil {
-			return writeJSON(conn, sayError, refuse(err))
+			return writeFrame(conn, sayError, refuse(err).text())
 		}
 		return t.stream(conn, 0)
 	}
@@ -166,7 +169,7 @@ func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 	}
 	t := s.find(q.ID)
 	if t == nil {
-		return writeJSON(conn, sayError, refuse(fmt.Errorf("%w: %s", ErrUnknown, q.ID)))
+		return writeFrame(conn, sayError, refuse(fmt.Errorf("%w: %s", ErrUnknown, q.ID)).text())
 	}
 	switch kind {
 	case askAttach:
@@ -179,7 +182,7 @@ func (s *server) answer(conn net.Conn, kind byte, body []byte) error {
 		return writeFrame(conn, sayOK, nil)
 	case askCollect:
 		if err := s.collect(t); err != nil {
-			return writeJSON(conn, sayError, refuse(err))
+			return writeFrame(conn, sayError, refuse(err).text())
 		}
 		return writeFrame(conn, sayOK, nil)
 	}
@@ -212,9 +215,7 @@ func (s *server) start(spec Spec) (*task, error) {
 		return t, err
 	}
 	mark := markName + "=" + rand.Text()
-	record, err := t.record.begin(intent{
-		ID: spec.ID, Mark: mark, Began: time.Now(), Boot: s.boot, Socket: s.socket, Supervisor: s.self,
-	})
+	record, err := t.record.begin(intent{ID: spec.ID, Mark: mark, Began: time.Now()}, s.home)
 	if err != nil {
 		t.abandon(err)
 		s.mu.Lock()
@@ -243,6 +244,7 @@ func (s *server) reserve(id string) (t *task, fresh bool, err error) {
 	if s.leaving || len(s.tasks) >= maxCommands {
 		return nil, false, fmt.Errorf("the supervisor takes no command: it is leaving or has %d", len(s.tasks))
 	}
+	id = strings.Clone(id) // else it holds all of its question
 	t = newTask(id, recordOf(s.dir, id))
 	s.tasks[id] = t
 	s.running.Add(1)
@@ -259,7 +261,7 @@ func (s *server) collect(t *task) error {
 	if s.tasks[t.id] != t {
 		return nil // somebody was faster
 	}
-	if err := t.record.forget(); err != nil {
+	if err := t.record.forget(t.wrote()); err != nil {
 		return fmt.Errorf("forgetting %s: %w", t.id, err)
 	}
 	t.close()

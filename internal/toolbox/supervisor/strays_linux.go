@@ -82,16 +82,21 @@ func signalSurely(pid int, mark string, s unix.Signal) bool {
 // environment, group or session.
 type family struct {
 	confine Confiner // may be nil
+	null    *os.File // what commands read
 
 	mu      sync.Mutex
 	leaders map[int]string // marks of the commands we started, until they are reaped
 	burial  *time.Timer    // runs while there are leaders
 }
 
-func newFamily(confine Confiner) *family {
-	f := &family{confine: confine, leaders: map[int]string{}}
+func newFamily(confine Confiner) (*family, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	f := &family{confine: confine, null: null, leaders: map[int]string{}}
 	f.burial = time.AfterFunc(burialDelay, f.reap)
-	return f
+	return f, nil
 }
 
 // bear starts a leader, on this thread. Nobody looks at our children meanwhile,
@@ -100,23 +105,27 @@ func newFamily(confine Confiner) *family {
 // A child may have asked to die with the thread that started it. Threads of this
 // program live as long as it does, but for those that build walls, and these are
 // gone before their command begins.
-func (f *family) bear(mark string, start func() (*os.Process, error)) (*os.Process, error) {
+func (f *family) bear(mark string, start func() (pid int, err error)) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	child, err := start()
 	if err == nil {
-		f.leaders[child.Pid] = mark
+		f.leaders[child] = mark
 		f.burial.Reset(burialDelay)
 	}
 	return child, err
 }
 
 // bury reaps a dead leader.
-func (f *family) bury(leader *os.Process) (*os.ProcessState, error) {
+func (f *family) bury(leader int) (status unix.WaitStatus, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.leaders, leader.Pid)
-	return leader.Wait()
+	delete(f.leaders, leader)
+	for {
+		if _, err = unix.Wait4(leader, &status, 0, nil); err != unix.EINTR {
+			return status, os.NewSyscallError("wait4", err)
+		}
+	}
 }
 
 // reap buries the orphans that have died, from time to time while a command runs:

@@ -7,7 +7,6 @@
 package supervisor
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -50,32 +49,32 @@ var (
 
 // Spec is a command to start.
 type Spec struct {
-	ID       string    `json:"id"`   // names this attempt for ever: call and attempt
-	Argv     []string  `json:"argv"` // the first is an absolute path
-	Dir      string    `json:"dir"`
-	Env      []string  `json:"env"` // all of it
-	Deadline time.Time `json:"deadline"`
-	Session  bool      `json:"session,omitempty"` // a session of its own, not only a group
+	ID       string   // names this attempt for ever: call and attempt
+	Argv     []string // the first is an absolute path
+	Dir      string
+	Env      []string // all of it
+	Deadline time.Time
+	Session  bool // a session of its own, not only a group
 	// Files are open for the program, from number 3 on.
-	Files []File `json:"files,omitempty"`
+	Files []File
 	// Hold are files that stay under a shared lock while the command lives.
-	Hold []string `json:"hold,omitempty"`
+	Hold []string
 	// Wrapped says that the program only stands around a command that leaves its
 	// process group, and that a request to end is for the command alone.
-	Wrapped bool `json:"wrapped,omitempty"`
+	Wrapped bool
 	// Walls are for the supervisor's Confiner: if it has one, Inner is started
 	// behind them instead of Argv, which would build the same walls by itself.
-	Walls json.RawMessage `json:"walls,omitempty"`
-	Inner []string        `json:"inner,omitempty"`
+	Walls []byte
+	Inner []string
 	// Collect lists ended commands to forget meanwhile, as Client.Collect would.
-	Collect []string `json:"collect,omitempty"`
+	Collect []string
 }
 
 // File is one that a program finds open: that of the system at Path, or a small
 // one that holds Data.
 type File struct {
-	Path string `json:"path,omitempty"`
-	Data []byte `json:"data,omitempty"`
+	Path string
+	Data []byte
 }
 
 // Confiner builds walls around the thread it is called on, for all that is

@@ -60,3 +60,6 @@ func (*Client) Start() error { return ErrUnsupported }
 
 // List knows none.
 func List(string) ([]Known, error) { return nil, nil }
+
+// Vacate has nothing to remove here.
+func Vacate(string) {}

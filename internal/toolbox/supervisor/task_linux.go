@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 )
@@ -25,7 +26,7 @@ type task struct {
 	total   int64
 	tail    []byte
 	keepErr error
-	ending  *Ending // on record once it is set
+	ending  []byte // as it is told; on record once it is set
 }
 
 func newTask(id string, r record) *task {
@@ -36,8 +37,14 @@ func newTask(id string, r record) *task {
 
 // abandon tells those who joined meanwhile that nothing was started.
 func (t *task) abandon(why error) {
+	t.settle(Ending{Failure: why.Error()}.text())
+}
+
+// settle makes the ending known.
+func (t *task) settle(ending []byte) {
 	t.mu.Lock()
-	t.ending = &Ending{Failure: why.Error()}
+	t.ending = ending
+	t.proc = nil
 	t.mu.Unlock()
 	t.changed.Broadcast()
 }
@@ -51,7 +58,8 @@ func (t *task) run(s Spec, mark string, start *os.File, f *family, meanwhile fun
 		t.end(start, Ending{Failure: err.Error()})
 		return
 	}
-	noteErr := note(start, p.Pid) // without it a dead supervisor's command is found by its mark
+	defer p.close()
+	noteErr := addLine(start, p.proof) // without it a dead supervisor's command is found by its mark
 	t.mu.Lock()
 	t.proc = p
 	if t.stop {
@@ -74,15 +82,14 @@ func (t *task) run(s Spec, mark string, start *os.File, f *family, meanwhile fun
 
 // end puts the ending on record and then makes it known.
 func (t *task) end(start *os.File, e Ending) {
-	if err := finish(start, e); err != nil {
+	text := e.text()
+	if err := finish(start, text); err != nil {
 		// Those who listen are told all the same: they have a log of their own.
 		e.KeepError = strings.TrimSpace(e.KeepError + "\n" + err.Error())
+		text = e.text()
 	}
-	t.mu.Lock()
-	t.ending = &e
-	t.proc = nil
-	t.mu.Unlock()
-	t.changed.Broadcast()
+	t.settle(text)
+	runtime.Gosched() // those who listen go first; what is left to tidy up can wait
 }
 
 // write keeps a piece of output: in the file up to MaxKept, its end behind that.
@@ -91,7 +98,7 @@ func (t *task) write(b []byte) {
 	defer t.mu.Unlock()
 	t.total += int64(len(b))
 	if t.file == nil && t.keepErr == nil {
-		t.file, t.keepErr = os.OpenFile(t.record.output(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		t.file, t.keepErr = create(t.record.output(), os.O_TRUNC)
 	}
 	if t.keepErr == nil && t.kept < MaxKept {
 		n, err := t.file.WriteAt(b[:min(int64(len(b)), MaxKept-t.kept)], t.kept)
@@ -121,7 +128,7 @@ func (t *task) cancel() {
 }
 
 // await returns when there is output behind an offset, or the end.
-func (t *task) await(from int64) (file *os.File, kept int64, ending *Ending) {
+func (t *task) await(from int64) (file *os.File, kept int64, ending []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.kept <= from && t.ending == nil {
@@ -151,7 +158,7 @@ func (t *task) stream(w io.Writer, from int64) error {
 			from += int64(n)
 		}
 		if ending != nil {
-			return writeJSON(w, sayEnd, ending)
+			return writeFrame(w, sayEnd, ending)
 		}
 	}
 }
@@ -163,6 +170,13 @@ func (t *task) close() {
 	if t.file != nil {
 		t.file.Close()
 	}
+}
+
+// wrote says whether there is a file of the command's output.
+func (t *task) wrote() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total > 0
 }
 
 func (t *task) ended() bool {

@@ -230,7 +230,10 @@ func TestHold(t *testing.T) {
 // TestStartingThreads shows that each command with walls is started by a thread
 // of its own, which is gone after that.
 func TestStartingThreads(t *testing.T) {
-	f := newFamily(func([]byte) error { return nil })
+	f, err := newFamily(func([]byte) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 20 {
 		var behind int
 		if err := f.behindWalls(nil, func() error { behind = unix.Gettid(); return nil }); err != nil {
