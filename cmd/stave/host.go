@@ -11,7 +11,6 @@ import (
 	"stave/internal/engine"
 	"stave/internal/machine/session"
 	"stave/internal/model/catalog"
-	"stave/internal/policy"
 	"stave/internal/runelog"
 	"stave/internal/runelog/pebble"
 	"stave/internal/toolbox"
@@ -151,6 +150,8 @@ func newRunner(data string, base sandbox.Limits) *runner {
 
 // openHost is where the rooms are put together.
 func openHost(dir string, opt engine.Options, commands *runner, memory bool) (*host, error) {
+	made := make(chan []toolbox.Tool, 1)
+	go func() { made <- tools(commands) }() // while the disk is busy
 	store, err := openStore(dir)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func openHost(dir string, opt engine.Options, commands *runner, memory bool) (*h
 	opt.Checkpoints = kept
 	opt.Expecting = h.commands.expect
 	opt.Survived, opt.Settled, opt.Abandoned = h.commands.survived, h.commands.settled, h.commands.abandoned
-	list := tools(h.commands)
+	list := <-made
 	if memory {
 		list = append(list, toolbox.Memory(filepath.Join(dir, notesName), h.tainted))
 	}
@@ -207,13 +208,7 @@ func (h *host) tainted() bool {
 
 // tools are those every agent has.
 func tools(commands toolbox.Runner) []toolbox.Tool {
-	list := toolbox.All()
-	for i, t := range list {
-		if t.Name == policy.ShellTool {
-			list[i] = toolbox.BashOn(commands)
-		}
-	}
-	return append(list, toolbox.SpawnAgent(), toolbox.WaitAgent(), toolbox.MessageAgent(), toolbox.CloseAgent(), toolbox.AskUser())
+	return append(toolbox.AllOn(commands), toolbox.SpawnAgent(), toolbox.WaitAgent(), toolbox.MessageAgent(), toolbox.CloseAgent(), toolbox.AskUser())
 }
 
 // openStore waits a moment for a command that is about to end.
@@ -230,9 +225,15 @@ func openStore(dir string) (runelog.Log, error) {
 	}
 }
 
-// emptyDir removes what a killed process left behind.
+// emptyDir removes what a killed process left behind. A directory that is as it
+// should be stays: looking is cheaper than making it anew.
 func emptyDir(dir string) error {
 	const private = 0o700
+	if info, err := os.Lstat(dir); err == nil && info.Mode() == os.ModeDir|private {
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
+			return nil
+		}
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("clearing scratch files: %w", err)
 	}

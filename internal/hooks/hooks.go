@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -103,12 +104,12 @@ func New(dir string, list []Hook, wrap Wrap) (*Set, error) {
 	return s, nil
 }
 
-var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
 // check returns the hook as it will run: with the whole path of its program.
 func check(h Hook) (Hook, error) {
 	switch {
-	case !hookName.MatchString(h.Name):
+	case !hookName().MatchString(h.Name):
 		return h, errors.New("the name is none; write small letters, digits, dots and dashes")
 	case h.Kind != Guard && h.Kind != Transform && h.Kind != Observer:
 		return h, fmt.Errorf("the kind %q is unknown; write %s, %s or %s", shorten(string(h.Kind)), Guard, Transform, Observer)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -77,7 +78,9 @@ const (
 
 // serverName leaves no doubt where the server ends in server__tool: it neither
 // holds two underscores nor ends with one.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-]){0,31}$`)
+var serverName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-]){0,31}$`)
+})
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -140,7 +143,7 @@ func pointerName(p jsontext.Pointer) string {
 }
 
 func (s Server) checked(name string) (Server, error) {
-	if !serverName.MatchString(name) {
+	if !serverName().MatchString(name) {
 		return s, errors.New("a name has at most 32 letters, digits, - and single _, and begins and ends without _")
 	}
 	if (s.Command == "") == (s.URL == "") {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,7 +24,18 @@ const (
 // projectPrefix marks the rules that came with a project.
 const projectPrefix = "project/"
 
-var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+// isName holds for 1 to 64 small letters, digits, dots, dashes and underscores,
+// of which the first is a letter or a digit.
+func isName(id string) bool {
+	const most = 64
+	for i := range len(id) {
+		c := id[i]
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || i > 0 && strings.IndexByte("._-", c) >= 0) {
+			return false
+		}
+	}
+	return 0 < len(id) && len(id) <= most
+}
 
 var reserved = []string{
 	readsRule, readOnlyRule, yoloRule, allowlistRule, rememberedRule, guardRule, taintRule, destructiveRule,
@@ -41,7 +51,7 @@ func (r Rule) problems() []string {
 		}
 	}
 	id := strings.TrimPrefix(r.ID, projectPrefix)
-	bad(!ruleID.MatchString(id), "the id %q is no name; write small letters, digits, dots and dashes", shorten(r.ID))
+	bad(!isName(id), "the id %q is no name; write small letters, digits, dots and dashes", shorten(r.ID))
 	bad(slices.Contains(reserved, r.by()), "the id %s is taken by a built-in rule; choose another", r.ID)
 	bad(r.Decision != tool.Allow && r.Decision != tool.Ask && r.Decision != tool.Refuse,
 		"the decision %q is unknown; write allow, ask or deny", shorten(string(r.Decision)))

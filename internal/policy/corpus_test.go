@@ -63,7 +63,7 @@ func mustLoad(t testing.TB, name string) Rules {
 
 func defaults(t testing.TB) Rules {
 	t.Helper()
-	rules, err := Default()
+	rules, err := Load(defaultName, defaultFile)
 	if err != nil {
 		t.Fatal(err)
 	}

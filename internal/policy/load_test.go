@@ -136,7 +136,12 @@ func TestLoadBounds(t *testing.T) {
 }
 
 func TestDefaultRules(t *testing.T) {
-	for _, r := range defaults(t) {
+	tried := defaults(t)
+	rules, err := Default()
+	if d := cmp.Diff(tried, rules); d != "" || err != nil {
+		t.Error(err, d)
+	}
+	for _, r := range tried {
 		if r.Decision != tool.Allow || r.Tool != ShellTool || !strings.HasPrefix(r.ID, "default.") {
 			t.Errorf("%+v", r)
 		}

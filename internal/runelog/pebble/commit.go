@@ -47,9 +47,9 @@ type committer struct {
 	pool     sync.Pool     // of *write
 	stopped  chan struct{}
 
-	mu    sync.Mutex // held while a commit enters Pebble
-	wrote bool       // anything at all
-	dirty bool       // unsynced commits wait for the timer
+	mu      sync.Mutex // held while a commit enters Pebble
+	written int        // bytes
+	dirty   bool       // unsynced commits wait for the timer
 
 	timer  *time.Timer
 	late   sync.Mutex // held while the timer's work runs
@@ -174,7 +174,7 @@ func (c *committer) enter(batch *pebble.Batch, sync bool) (err error) {
 			err = c.breaker.check()
 		}
 	}()
-	c.wrote = true
+	c.written += batch.Len()
 	if sync {
 		c.dirty = false
 		err = c.db.ApplyNoSyncWait(batch, pebble.Sync)

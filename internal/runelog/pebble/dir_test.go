@@ -98,6 +98,24 @@ func TestLock(t *testing.T) {
 	}
 }
 
+// What an earlier holder wrote, at whatever length, is not taken for the present one.
+func TestLockForgetsEarlierHolders(t *testing.T) {
+	dir := t.TempDir()
+	earlier := strings.Repeat("a long command line ", 20) + "\nand more\n"
+	if err := os.WriteFile(filepath.Join(dir, lockName), []byte(earlier), filePerm); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, dir)
+	defer s.Close()
+	_, err := Open(dir)
+	if !errors.Is(err, runelog.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("pid %d", os.Getpid())) {
+		t.Fatalf("second open: %v", err)
+	}
+	if strings.Contains(err.Error(), "long") || strings.Contains(err.Error(), "more") {
+		t.Errorf("%q tells of an earlier holder", err)
+	}
+}
+
 // Nothing in the data directory is readable by others.
 func TestPermissions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "data")

@@ -55,7 +55,8 @@ func (p privateFS) MkdirAll(dir string, _ os.FileMode) error { return p.FS.Mkdir
 // next file.
 type failStopFS struct {
 	vfs.FS
-	breaker *breaker
+	breaker  *breaker
+	removals *removals
 }
 
 const walSuffix = ".log"
@@ -142,7 +143,7 @@ func (f failStopFS) Remove(name string) error {
 	if err := f.breaker.check(); err != nil {
 		return err
 	}
-	return f.FS.Remove(name)
+	return f.removals.remove(name)
 }
 
 // RemoveAll implements vfs.FS.

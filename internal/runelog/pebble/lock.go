@@ -33,7 +33,7 @@ func lockDir(dir string) (io.Closer, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		who := strings.TrimSpace(string(holder))
+		who, _, _ := strings.Cut(string(holder), "\n")
 		if who == "" {
 			who = "another process"
 		}
@@ -46,10 +46,9 @@ func lockDir(dir string) (io.Closer, error) {
 	return f, nil
 }
 
+// writeHolder writes the first line, the only one that counts: a longer one that
+// was there before shows behind it, which is cheaper than cutting it off.
 func writeHolder(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
 	_, err := f.WriteAt([]byte(holderLine(os.Getpid(), os.Args, time.Now())), 0)
 	return err
 }

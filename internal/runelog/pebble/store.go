@@ -35,6 +35,8 @@ const (
 	// compactAfter is how many small tables may pile up: each short command leaves
 	// one, and should not have to tidy up after the few before it.
 	compactAfter = 16
+	// flushFrom is how many bytes must have been written for a flush at the end.
+	flushFrom = 256 << 10
 	// tableBlock is large because logs are read from some rune on, seldom at one.
 	tableBlock = 32 << 10
 )
@@ -45,14 +47,15 @@ const grace = 200 * time.Millisecond
 
 // Store is a runelog.Log in a data directory.
 type Store struct {
-	dir     string
-	fs      vfs.FS
-	lock    io.Closer
-	breaker *breaker
-	db      *pebble.DB
-	anchor  *anchor
-	temps   atomic.Uint64 // names of temporary files
-	scratch sync.Pool     // of *[]byte
+	dir      string
+	fs       vfs.FS
+	lock     io.Closer
+	breaker  *breaker
+	removals *removals
+	db       *pebble.DB
+	anchor   *anchor
+	temps    atomic.Uint64 // names of temporary files
+	scratch  sync.Pool     // of *[]byte
 
 	commits *committer
 	closing chan struct{} // tells those who watch
@@ -102,7 +105,9 @@ func open(dir string, fs vfs.FS) (*Store, error) {
 		s.anchor.close()
 		return nil, err
 	}
-	if s.db, err = openPebble(s.storeDir(), failStopFS{FS: fs, breaker: s.breaker}, s.breaker); err != nil {
+	s.removals = newRemovals(fs, s.breaker)
+	if s.db, err = openPebble(s.storeDir(), failStopFS{FS: fs, breaker: s.breaker, removals: s.removals}, s.breaker); err != nil {
+		s.removals.stop()
 		s.anchor.close()
 		return nil, err
 	}
@@ -239,6 +244,7 @@ func (s *Store) Close() error {
 	s.commits.close()
 	s.flush()
 	s.breaker.release()
+	s.removals.stop()
 	err := closePebble(s.db, s.breaker)
 	s.anchor.close()
 	if s.lock != nil {
@@ -250,10 +256,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// flush turns the write-ahead log into a table, so that the next Open need not
-// replay it. It is a convenience: what was acknowledged is durable either way.
+// flush turns a long write-ahead log into a table, so that the next Open need not
+// replay it. A short one is replayed faster than flushed: Open writes a table and
+// a manifest anyway. What was acknowledged is durable either way.
 func (s *Store) flush() {
-	if !s.commits.wrote || s.breaker.check() != nil {
+	if s.commits.written < flushFrom || s.breaker.check() != nil {
 		return
 	}
 	if flushed, err := s.db.AsyncFlush(); err == nil {
