@@ -50,18 +50,7 @@ func BenchmarkProviderRounds(b *testing.B) {
 			check(b, os.Setenv(d.key, "a-key-of-the-bench"))
 			check(b, os.Setenv(d.base, server.URL+d.suffix))
 			for b.Loop() {
-				var ours, synced []time.Duration
-				for i := range repeats {
-					dir := b.TempDir()
-					took, _ := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--sandbox", "off", "--headless", "--model", d.model, "go")
-					ours = append(ours, took)
-					took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync", server.URL+d.path, d.name)
-					synced = append(synced, took)
-				}
-				b.ReportMetric(ms(median(ours)), "stave-ms")
-				b.ReportMetric(ms(median(synced)), "floor-fsync-ms")
-				b.ReportMetric(ms(median(ours))/ms(median(synced)), "x-floor-fsync")
-				b.ReportMetric(ms(slices.Min(ours))/ms(slices.Min(synced)), "x-floor-fsync-best")
+				contest{stave: stave, floor: floor, data: data, tail: []string{server.URL + d.path, d.name}}.run(b, d.model)
 			}
 		})
 	}
@@ -84,7 +73,7 @@ func BenchmarkProviderDeltas(b *testing.B) {
 				return took
 			}
 			bare := func(server *httptest.Server) time.Duration {
-				took, _ := clock(b, floor, filepath.Join(b.TempDir(), "events"), "0", "sync", server.URL+d.path, d.name)
+				took, _ := clock(b, floor, filepath.Join(b.TempDir(), "events"), "0", "1", server.URL+d.path, d.name)
 				return took
 			}
 			for b.Loop() {

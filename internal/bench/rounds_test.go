@@ -19,6 +19,9 @@ const (
 	repeats = 15 // of each program, taken in turns so that noise hits both
 )
 
+// hello is a model that answers at once.
+const hello = "replies:\n  - text: hello\n"
+
 // build compiles a program of this module and returns its path.
 func build(b *testing.B, pkg string) string {
 	b.Helper()
@@ -74,30 +77,16 @@ func median[T int64 | time.Duration | float64](of []T) T {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// BenchmarkToolRounds runs 100 shell rounds with stave and with the floor.
+// BenchmarkToolRounds runs 100 shell rounds with stave and with the floor, with a
+// model that costs neither of them anything.
 func BenchmarkToolRounds(b *testing.B) {
 	stave, floor := build(b, "stave/cmd/stave"), build(b, "stave/internal/bench/floor")
-	script := scriptFile(b, shellRounds(rounds))
 	data := usedData(b, stave)
+	script := scriptFile(b, shellRounds(rounds))
 	for b.Loop() {
-		var ours, synced, bare []time.Duration
-		var memory []int64
-		for i := range repeats {
-			dir := b.TempDir()
-			took, rss := clock(b, stave, "ask", "--data", data, "--cwd", dir, "--mode", "yolo", "--sandbox", "off", "--headless", "--model", "script:"+script, "go")
-			ours, memory = append(ours, took), append(memory, rss)
-			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("sync", i)), fmt.Sprint(rounds), "sync")
-			synced = append(synced, took)
-			took, _ = clock(b, floor, filepath.Join(dir, fmt.Sprint("bare", i)), fmt.Sprint(rounds), "nosync")
-			bare = append(bare, took)
-		}
-		b.ReportMetric(ms(median(ours)), "stave-ms")
-		b.ReportMetric(ms(median(synced)), "floor-fsync-ms")
-		b.ReportMetric(ms(median(bare)), "floor-ms")
-		b.ReportMetric(ms(median(ours))/ms(median(synced)), "x-floor-fsync")
-		b.ReportMetric(ms(slices.Min(ours))/ms(slices.Min(synced)), "x-floor-fsync-best")
-		b.ReportMetric(float64(median(memory))/1024, "peak-MB")
+		contest{stave: stave, floor: floor, data: data}.run(b, "script:"+script)
 	}
+	checkEvents(b, stave, data)
 }
 
 // BenchmarkStart measures from process start to the first rune the model's
@@ -119,8 +108,6 @@ func BenchmarkStart(b *testing.B) {
 		b.ReportMetric(ms(median(virgin)), "new-directory-ms")
 	}
 }
-
-const hello = "replies:\n  - text: hello\n"
 
 // usedData returns a data directory as a person has it: one that exists.
 func usedData(b *testing.B, stave string) string {

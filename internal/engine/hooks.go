@@ -104,19 +104,20 @@ func (e *Engine) observe(c tool.Call, last machine.Command) {
 	e.opt.Hooks.Observe(c, r)
 }
 
-// keepCheckpoint notes how the workspace is before the first call of a turn that
-// may change it. It is a help for going back, not a condition for going on: where
-// it fails, the call runs without.
-func (e *Engine) keepCheckpoint(ctx context.Context, t teller, known toolbox.Tool, dir string) {
-	if e.opt.Checkpoints == nil || known.Safety == toolbox.ReadOnly || !known.Workspace {
-		return
+// checkpointDue says that a call is the first of its turn that may change the
+// workspace, and remembers that there was one.
+func (a *actor) checkpointDue(call world.Path, known toolbox.Tool) bool {
+	id := call.Parent().Name()
+	if a.e.opt.Checkpoints == nil || known.Safety == toolbox.ReadOnly || !known.Workspace || a.checkpointed == id {
+		return false
 	}
-	id := t.job.Path.Parent().Name()
-	due := false
-	err := t.a.do(ctx, func(a *actor) error { due = a.checkpointed != id; a.checkpointed = id; return nil })
-	if err != nil || !due {
-		return
-	}
+	a.checkpointed = id
+	return true
+}
+
+// keepCheckpoint notes how the workspace is before it is changed. It is a help for
+// going back, not a condition for going on: where it fails, the call runs without.
+func (e *Engine) keepCheckpoint(ctx context.Context, t teller, dir string) {
 	// A large workspace that was never kept before takes its time. What is kept
 	// until patience ends need not be read again the next time.
 	patient, cancel := context.WithTimeout(ctx, checkpointPatience)
@@ -125,7 +126,7 @@ func (e *Engine) keepCheckpoint(ctx context.Context, t teller, known toolbox.Too
 	if err != nil {
 		kept = session.Checkpointed{Missed: err.Error()} // on record, so that nobody relies on it
 	}
-	kept.Turn = id
+	kept.Turn = t.job.Path.Parent().Name()
 	_ = t.a.do(ctx, func(a *actor) error {
 		_, err := a.handle(ctx, world.Message{Path: world.SessionPath, By: "engine", Command: session.KeepCheckpoint{Checkpointed: kept}})
 		return err

@@ -20,21 +20,26 @@ import (
 func (a *actor) runTool(at world.Path, w tool.RunTool) work {
 	e, cfg := a.e, a.world.Session().Config
 	known, ok := a.toolAt(at, w.Call.Tool)
-	dir := cfg.Dir
+	refuse := func(why string) work {
+		return func(context.Context, teller) (machine.Command, error) { return tool.Fail{Error: why}, nil }
+	}
+	if !ok {
+		return refuse("there is no tool called " + w.Call.Tool + " any more")
+	}
+	// What runs already is taken up, whatever the tool has become since.
+	if w.Call.Defined != "" && !w.Again && e.defined(known) != w.Call.Defined {
+		return refuse(w.Call.Tool + " was changed after this call was allowed, so it was not run")
+	}
+	keep := a.checkpointDue(at, known)
 	return func(ctx context.Context, t teller) (machine.Command, error) {
 		if e.opt.CallContext != nil {
 			ctx = e.opt.CallContext(ctx, cfg)
 		}
-		if !ok {
-			return tool.Fail{Error: "there is no tool called " + w.Call.Tool + " any more"}, nil
-		}
-		// What runs already is taken up, whatever the tool has become since.
-		if w.Call.Defined != "" && !w.Again && e.defined(known) != w.Call.Defined {
-			return tool.Fail{Error: w.Call.Tool + " was changed after this call was allowed, so it was not run"}, nil
-		}
-		env := &callEnv{e: e, t: t, ctx: ctx, dir: dir, work: w}
+		env := &callEnv{e: e, t: t, ctx: ctx, dir: cfg.Dir, work: w}
 		defer env.cleanUp()
-		e.keepCheckpoint(ctx, t, known, dir)
+		if keep {
+			e.keepCheckpoint(ctx, t, cfg.Dir)
+		}
 		out, err := supervise(func() (toolbox.Output, error) { return known.Run(ctx, env, w.Call.Arguments) })
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -1,8 +1,9 @@
 // Command floor is the least a durable agent can cost: it "calls the model" (a
 // constant, or a server), spawns the tool's process, and syncs one line to a file for each event it would have to
-// remember. It decides, checks and chains nothing. A server gets what a good bare client sends: the whole
-// conversation, which grows by a call and its result each round, encoded anew with package encoding/json for each
-// request, over one connection. What the server answers is read to its end and not looked at.
+// remember. How many that are in a round is its caller's choice; without any it is not durable. It decides, checks
+// and chains nothing. A server gets what a good bare client sends: the whole conversation, which grows by a call and
+// its result each round, encoded anew with package encoding/json for each request, over one connection. What the
+// server answers is read to its end and not looked at.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 4 && len(os.Args) != 6 {
-		return fmt.Errorf("usage: floor FILE ROUNDS sync|nosync [URL DIALECT]")
+		return fmt.Errorf("usage: floor FILE ROUNDS EVENTS [URL DIALECT]")
 	}
 	ask := func(int) error { return nil } // the model is a constant
 	if len(os.Args) == 6 {
@@ -49,39 +50,45 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	events, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		return err
+	}
 	f, err := os.OpenFile(os.Args[1], os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	line := make([]byte, eventBytes)
-	event := func() error {
-		if _, err := f.Write(line); err != nil {
-			return err
+	remember := func(events int) error {
+		for range events {
+			if _, err := f.Write(line); err != nil {
+				return err
+			}
+			if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+				return err
+			}
 		}
-		if os.Args[3] == "nosync" {
-			return nil
-		}
-		return syscall.Fdatasync(int(f.Fd()))
+		return nil
 	}
 	for round := range rounds {
 		if err := ask(round); err != nil {
 			return err
 		}
-		if err := event(); err != nil { // the model asked for a tool
+		if err := remember((events + 1) / 2); err != nil { // the model asked for a tool, which may run
 			return err
 		}
 		if out, err := exec.Command("bash", "--noprofile", "--norc", "-c", "true").CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		if err := event(); err != nil { // the tool answered
+		if err := remember(events / 2); err != nil { // the tool answered, which the model may hear
 			return err
 		}
 	}
 	if err := ask(rounds); err != nil {
 		return err
 	}
-	return event() // the model is done
+	return remember(min(events, 1)) // the model is done
 }
 
 // post makes one model call: it reads the whole answer and looks at nothing.
