@@ -66,7 +66,11 @@ func TestCheck(t *testing.T) {
 		{`{"mode":"c","count":0}`, `"text" is missing; it must be a string; "count" must be an integer from 1 to 9, not the number 0; "mode" must be one of "a", "b", not the string "c"`},
 	} {
 		got := ""
-		if err := kinds().Check(json.RawMessage(c.in)); err != nil {
+		args, err := Canonical(c.in)
+		if err == nil {
+			err = kinds().Check(args)
+		}
+		if err != nil {
 			got = err.Error()
 		}
 		want := c.want

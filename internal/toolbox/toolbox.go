@@ -35,9 +35,10 @@ type Tool struct {
 	Workspace bool
 	// Waits says that it waits for something, so asking again is no loop.
 	Waits bool
-	// Check decodes arguments strictly and says what is wrong with them.
+	// Check says what is wrong with arguments, which are canonical: see Canonical.
 	Check func(args json.RawMessage) error
-	// Run does the work. An error is an ordinary failure the model is told about.
+	// Run does the work, with arguments that Check takes. An error is an ordinary
+	// failure the model is told about.
 	Run func(ctx context.Context, env Env, args json.RawMessage) (Output, error)
 }
 

@@ -29,15 +29,11 @@ func New[A any](name, doc string, safety Safety, parallel bool, run func(context
 	}
 	decode := func(raw json.RawMessage) (A, error) {
 		var args A
-		canonical, err := Canonical(string(raw))
-		if err != nil {
-			return args, err
-		}
-		if err := checkSchema(schema, canonical); err != nil {
+		if err := checkSchema(schema, raw); err != nil {
 			return args, err
 		}
 		// The schema has spoken already; this guards the types it cannot describe.
-		if err := jsonv2.Unmarshal(canonical, &args, jsonv2.RejectUnknownMembers(true)); err != nil {
+		if err := jsonv2.Unmarshal(raw, &args, jsonv2.RejectUnknownMembers(true)); err != nil {
 			return args, fmt.Errorf("decoding arguments: %w", err)
 		}
 		return args, nil
