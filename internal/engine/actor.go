@@ -52,7 +52,7 @@ type actor struct {
 	// up or abandoned.
 	survivors map[world.Path]tool.RunTool
 	// awaiting are told when something became of an agent.
-	awaiting map[world.Path][]chan struct{}
+	awaiting map[world.Path][]watcher
 	// checkpointed is the turn before whose first effect the workspace was kept.
 	checkpointed string
 }
@@ -61,7 +61,7 @@ func newActor(e *Engine, log string, how opening) *actor {
 	return &actor{
 		e: e, log: log, how: how, inbox: make(chan func(*actor), inboxSize), left: make(chan struct{}),
 		running: map[world.Path]*running{}, deadlines: map[world.Path]*time.Timer{},
-		transcripts: map[world.Path]*world.Transcript{}, awaiting: map[world.Path][]chan struct{}{},
+		transcripts: map[world.Path]*world.Transcript{}, awaiting: map[world.Path][]watcher{},
 	}
 }
 
@@ -334,7 +334,7 @@ func (a *actor) goIdle() bool {
 	return true
 }
 
-// onSettle tells done once nothing is due or running.
+// onSettle tells done once nothing goes on by itself.
 func (a *actor) onSettle(done chan<- error) { a.waiters = append(a.waiters, done) }
 
 // onIdle tells done once no job is running.
@@ -345,13 +345,23 @@ func (a *actor) settle() {
 		a.drained <- nil
 		a.drained = nil
 	}
-	if len(a.waiters) == 0 || (a.broken == nil && !a.draining && (len(a.running) > 0 || (a.ready && len(a.world.Jobs()) > 0))) {
+	if len(a.waiters) == 0 || (a.broken == nil && !a.draining && a.busy()) {
 		return
 	}
 	for _, w := range a.waiters {
 		w <- a.broken
 	}
 	a.waiters = nil
+}
+
+// busy says that something goes on by itself. Who waits for an agent does not.
+func (a *actor) busy() bool {
+	for _, r := range a.running {
+		if !r.stands {
+			return true
+		}
+	}
+	return a.ready && slices.ContainsFunc(a.world.Jobs(), func(j world.Job) bool { return a.running[j.Path] == nil })
 }
 
 // quit makes the actor leave once its jobs are gone.

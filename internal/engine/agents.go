@@ -82,10 +82,11 @@ func (g agents) Wait(ctx context.Context, id string) (toolbox.AgentReport, error
 		var news chan struct{}
 		err := g.v.t.a.do(ctx, func(a *actor) error {
 			now = a.world.AgentState(id)
-			if now.Busy {
-				news = a.newsOf(world.Path("agent:" + id))
+			err := a.ofMine(g.v.t.job.Path, now)
+			if err == nil && now.Busy {
+				news = a.newsOf(world.Path("agent:"+id), g.v.t.job)
 			}
-			return a.ofMine(g.v.t.job.Path, now)
+			return err
 		})
 		switch {
 		case err != nil:
@@ -107,11 +108,29 @@ func (g agents) Wait(ctx context.Context, id string) (toolbox.AgentReport, error
 	}
 }
 
-// newsOf returns a channel that is closed when something became of an agent.
-func (a *actor) newsOf(p world.Path) chan struct{} {
-	news := make(chan struct{})
-	a.awaiting[p] = append(a.awaiting[p], news)
-	return news
+// watcher is a job that stands until something became of an agent.
+type watcher struct {
+	news chan struct{} // closed then
+	job  *running      // nil if it is not at work any more
+}
+
+// newsOf returns a channel that is closed when something became of an agent. The
+// job stands until then.
+func (a *actor) newsOf(p world.Path, j world.Job) chan struct{} {
+	w := watcher{news: make(chan struct{})}
+	if r := a.running[j.Path]; r != nil && r.job.ID == j.ID {
+		w.job, r.stands = r, true
+	}
+	a.awaiting[p] = append(a.awaiting[p], w)
+	return w.news
+}
+
+// tell lets the job go on.
+func (w watcher) tell() {
+	if w.job != nil {
+		w.job.stands = false
+	}
+	close(w.news)
 }
 
 // heard passes on what was written: to the transcripts it concerns, and to those
@@ -129,8 +148,8 @@ func (a *actor) heard(change *world.Change) {
 		case r.Kind == "agent.spawning" && who != world.RootPath:
 			a.transcripts[who] = world.NewTranscript(who)
 		case r.Kind == "agent.turn_ended" || r.Kind == "agent.terminated" || r.Kind == "agent.failed":
-			for _, news := range a.awaiting[who] {
-				close(news)
+			for _, w := range a.awaiting[who] {
+				w.tell()
 			}
 			delete(a.awaiting, who)
 		}

@@ -21,6 +21,9 @@ type running struct {
 	job    world.Job
 	cancel context.CancelFunc
 	limit  *time.Timer
+	// stands says that it does nothing itself: it waits for an agent, which works or
+	// waits for a person.
+	stands bool
 }
 
 // reconcile starts what became due and cancels what no longer is, at the places

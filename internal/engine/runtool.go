@@ -170,7 +170,7 @@ func (a *actor) drain(ctx context.Context) {
 	err := a.do(context.Background(), func(a *actor) error {
 		a.draining = true
 		for p, r := range a.running {
-			if _, isTool := r.job.Work.(tool.RunTool); !isTool {
+			if _, isTool := r.job.Work.(tool.RunTool); !isTool || r.stands {
 				a.stop(p) // it is made again next time
 			}
 		}
