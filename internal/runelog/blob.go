@@ -38,26 +38,29 @@ type (
 // Offload makes drafts ready for Chain.Stamp: payloads over MaxInline are put
 // into the store, durable before any rune names them, and replaced by
 // {"$blob":{"sha256":…,"size":…}}. Every writer calls it on every batch, since it
-// also keeps a forged reference out of the log. Payloads come back canonical; the
-// drafts themselves stay as they are. Readers get the payload back; only Raw and
-// Hash show the reference.
+// also keeps a forged reference out of the log. The drafts themselves stay as
+// they are; if nothing had to be replaced they are what comes back. Readers get
+// the payload back; only Raw and Hash show the reference.
 func Offload(ctx context.Context, store BlobPutter, drafts []Rune) ([]Rune, error) {
-	ready := slices.Clone(drafts)
-	for i := range ready {
-		kind := ready[i].Kind
-		payload, err := canonicalPayload(ready[i].Payload)
+	ready, copied := drafts, false
+	for i := range drafts {
+		kind := drafts[i].Kind
+		payload, err := canonicalPayload(drafts[i].Payload)
 		if err != nil {
 			return nil, fmt.Errorf("offload %s: %w", kind, err)
 		}
 		if bytes.HasPrefix(payload, []byte(blobMember)) {
 			return nil, fmt.Errorf("offload %s: %w", kind, ErrReserved)
 		}
-		if ready[i].Payload = payload; len(payload) <= MaxInline {
+		if len(payload) <= MaxInline {
 			continue
 		}
 		blob, err := store.PutBlob(ctx, bytes.NewReader(payload))
 		if err != nil {
 			return nil, fmt.Errorf("offload %s: %w", kind, err)
+		}
+		if !copied {
+			ready, copied = slices.Clone(drafts), true
 		}
 		ready[i].Payload = fmt.Appendf(nil, `{"$blob":{"sha256":"%s","size":%d}}`, blob.SHA256, blob.Size)
 	}

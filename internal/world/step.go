@@ -113,9 +113,14 @@ func (c *Change) deliver(l letter, m Message) ([]letter, error) {
 	return more, nil
 }
 
-// record drafts the rune of a move.
+// record drafts the rune of a move. Its payload is canonical from the beginning, so
+// that nobody has to put it in order again.
 func (c *Change) record(l letter, mv machine.Move, m Message) (runelog.Rune, error) {
-	payload, err := json.Marshal(mv.Event)
+	text, err := json.Marshal(mv.Event)
+	if err != nil {
+		return runelog.Rune{}, fmt.Errorf("writing %s: %w", mv.Kind, err)
+	}
+	payload, err := runelog.Canonicalize(text)
 	if err != nil {
 		return runelog.Rune{}, fmt.Errorf("writing %s: %w", mv.Kind, err)
 	}
