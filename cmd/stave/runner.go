@@ -38,6 +38,7 @@ type runner struct {
 	done   []string // commands whose results are durable: to be forgotten
 	// adopted are the commands that a process before us had started.
 	adopted map[string]bool
+	tidying sync.WaitGroup // what is being forgotten
 }
 
 // commandKey carries what a conversation settled about its commands.
@@ -242,7 +243,7 @@ func (r *runner) settled(c tool.Call, attempt int) {
 	}
 	r.mu.Unlock()
 	if !own {
-		go r.forget(id)
+		r.tidying.Go(func() { r.forget(id) })
 	}
 }
 
@@ -297,7 +298,9 @@ func (r *runner) sweep(open func() (map[string]bool, error)) error {
 			_ = supervisor.Forget(r.dir, k.ID) // nothing of it runs, or nobody can end it
 			continue
 		}
-		_ = client.Cancel(k.ID) // its supervisor sees to the rest
+		if client.Collect(k.ID) != nil { // it runs
+			_ = client.Cancel(k.ID) // its supervisor sees to the rest
+		}
 		client.Close(false)
 	}
 	return nil
@@ -311,6 +314,7 @@ func runID(c tool.Call, attempt int) string { return fmt.Sprintf("%s.%d", c.Call
 // close lets the commands that still run end with us: whoever closes in good
 // order has put that on record.
 func (r *runner) close() error {
+	r.tidying.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
