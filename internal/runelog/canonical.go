@@ -2,7 +2,9 @@ package runelog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -141,7 +143,10 @@ func skipObject(b []byte, i, depth int) (int, bool) {
 // whether it is plain: ASCII without escapes.
 func skipString(b []byte, i int) (end int, plain, ok bool) {
 	plain = true
-	for i++; i < len(b); {
+	for i++; ; {
+		if i = skipPlain(b, i); i == len(b) {
+			return i, false, false
+		}
 		c := b[i]
 		switch {
 		case c == '"':
@@ -155,8 +160,6 @@ func skipString(b []byte, i int) (end int, plain, ok bool) {
 			i += n
 		case c < ' ':
 			return i, false, false
-		case c < utf8.RuneSelf:
-			i++
 		default:
 			r, n := utf8.DecodeRune(b[i:])
 			if r == utf8.RuneError && n == 1 {
@@ -166,7 +169,29 @@ func skipString(b []byte, i int) (end int, plain, ok bool) {
 			i += n
 		}
 	}
-	return i, false, false
+}
+
+// Eight bytes at a time: ones times a byte is that byte in each of the eight places.
+const (
+	ones  = 0x01_01_01_01_01_01_01_01
+	highs = 0x80 * ones
+)
+
+// skipPlain returns the index of the first byte from i on that is no plain part of a
+// string: a quote, a backslash, a control character or part of what is not ASCII.
+func skipPlain(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^ones*'"', x^ones*'\\'
+		// A place below every marked one is judged rightly: nothing was borrowed from it.
+		if marked := (x | (x - ones*' ') | (quote - ones) | (slash - ones)) & highs; marked != 0 {
+			return i + bits.TrailingZeros64(marked)/8
+		}
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] < utf8.RuneSelf && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // canonicalEscape returns the length of the escape at the start of b, or 0 if

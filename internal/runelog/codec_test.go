@@ -311,3 +311,26 @@ func FuzzCanonicalize(f *testing.F) {
 		}
 	})
 }
+
+// Every byte is found at every place, and none is found too early.
+func TestSkipPlain(t *testing.T) {
+	special := func(c byte) bool { return c < ' ' || c == '"' || c == '\\' || c >= 0x80 }
+	for n := range 20 {
+		for at := range n {
+			for c := range 256 {
+				b := bytes.Repeat([]byte("~"), n)
+				b[at] = byte(c)
+				want := n
+				if special(byte(c)) {
+					want = at
+					for k := at + 1; k < n; k++ {
+						b[k] = byte(c*k + k) // whatever comes behind it
+					}
+				}
+				if got := skipPlain(b, 0); got != want {
+					t.Fatalf("%q: %d, want %d", b, got, want)
+				}
+			}
+		}
+	}
+}

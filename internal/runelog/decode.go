@@ -192,16 +192,12 @@ func (p *parser) string() string {
 		p.failed = true
 		return ""
 	}
-	for i := start; i < len(p.raw); i++ {
-		if c := p.raw[i]; c == '"' {
-			p.i = i + 1
-			return p.text[start:i]
-		} else if c < ' ' || c == '\\' || c >= 0x80 {
-			return p.escaped()
-		}
+	end := skipPlain(p.raw, start)
+	if end == len(p.raw) || p.raw[end] != '"' {
+		return p.escaped()
 	}
-	p.failed = true
-	return ""
+	p.i = end + 1
+	return p.text[start:end]
 }
 
 func (p *parser) escaped() string {
