@@ -56,6 +56,7 @@ const maxHoldTries = 10
 func heldCallsDir(data string, getenv func(string) string) (string, *os.File) {
 	dir := callsDir(data, getenv)
 	for range maxHoldTries {
+		_ = os.MkdirAll(dir, 0o700) // one in the data directory may not be there yet
 		f, err := os.Open(dir)
 		if err == nil && syscall.Flock(int(f.Fd()), syscall.LOCK_SH) == nil {
 			opened, err := f.Stat()

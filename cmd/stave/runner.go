@@ -314,7 +314,12 @@ func runID(c tool.Call, attempt int) string { return fmt.Sprintf("%s.%d", c.Call
 // close lets the commands that still run end with us: whoever closes in good
 // order has put that on record.
 func (r *runner) close() error {
-	r.tidying.Wait()
+	tidied := make(chan struct{})
+	go func() { r.tidying.Wait(); close(tidied) }()
+	select {
+	case <-tidied:
+	case <-time.After(abandonPatience): // what is left is found again
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

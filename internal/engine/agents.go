@@ -118,10 +118,14 @@ type watcher struct {
 // job stands until then.
 func (a *actor) newsOf(p world.Path, j world.Job) chan struct{} {
 	w := watcher{news: make(chan struct{})}
-	if r := a.running[j.Path]; r != nil && r.job.ID == j.ID {
+	r := a.running[j.Path]
+	if r != nil && r.job.ID == j.ID {
 		w.job, r.stands = r, true
 	}
 	a.awaiting[p] = append(a.awaiting[p], w)
+	if w.job != nil && a.draining {
+		a.stop(j.Path) // as all that stood when that began
+	}
 	return w.news
 }
 

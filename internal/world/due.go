@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"stave/internal/machine"
+	"stave/internal/machine/agent"
 	"stave/internal/machine/session"
 	"stave/internal/machine/tool"
 )
@@ -102,7 +103,7 @@ func (w *World) isDue(p Path, id string) bool {
 // Recovery returns the message that tells a session its process died, and false
 // if nothing was under way. headless says that nobody is there now.
 func (w *World) Recovery(headless bool) (Message, bool) {
-	if len(w.Jobs()) == 0 && (!headless || len(w.Questions()) == 0) {
+	if len(w.broken()) == 0 && (!headless || len(w.Questions()) == 0) {
 		return Message{}, false
 	}
 	return Message{
@@ -111,13 +112,33 @@ func (w *World) Recovery(headless bool) (Message, bool) {
 	}, true
 }
 
+// broken returns the jobs that broke off when their process ended. One that stood
+// did not: it waits on, in this process as in the one before.
+func (w *World) broken() []Job { return slices.DeleteFunc(w.Jobs(), w.stood) }
+
+// stood says that a job was only waiting for an agent, which is still busy.
+func (w *World) stood(j Job) bool {
+	run, ok := j.Work.(tool.RunTool)
+	if !ok {
+		return false
+	}
+	if w.AgentState(ChildID(run.Call.CallID)).Busy {
+		return true
+	}
+	who := w.Agent(j.Path).ID
+	return run.Call.Waits && slices.ContainsFunc(w.paths("agent", ""), func(p Path) bool {
+		d := data[agent.Data](w, p)
+		return d.ParentID == who && w.AgentState(d.AgentID).Busy
+	})
+}
+
 // Losses returns a message for every job that died with its process and has
 // something to say about it; the others are simply started again. Take it before
 // the recovery is told: what becomes due by that was never begun, and a loss
 // whose job the recovery ended is stale.
 func (w *World) Losses() []Message {
 	var ms []Message
-	for _, j := range w.Jobs() {
+	for _, j := range w.broken() {
 		n, _ := w.find(j.Path)
 		if slices.Contains(n.Possible(false), machine.Verb(machine.Lost{})) {
 			ms = append(ms, Message{Log: w.log, Path: j.Path, Command: machine.Lost{}, By: engineName, Job: j.ID})

@@ -324,7 +324,7 @@ func propose(w *World, at Path, e turn.ToolCallsReceived) []letter {
 		list[i] = letter{path: at.tool(c.CallID), by: "agent:" + data[turn.Data](w, at).AgentID, cmd: tool.Propose{Call: tool.Call{
 			CallID: c.CallID, Tool: c.Tool, Arguments: c.Args, Digest: c.Digest, Defined: c.Defined, Safety: c.Safety,
 			Parallel: c.Parallel, Group: e.Groups[i], Invalid: c.Invalid, Alias: c.Alias,
-			Opaque: c.Opaque, Origin: c.Origin, Traits: c.Traits, Guards: guarded(c.Guards),
+			Opaque: c.Opaque, Origin: c.Origin, Traits: c.Traits, Guards: guarded(c.Guards), Waits: c.Waits,
 		}}}
 	}
 	return list

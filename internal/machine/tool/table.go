@@ -110,6 +110,7 @@ type (
 		Origin    string          `json:"origin,omitzero"`  // the kind of provider Opaque is for
 		Traits    []string        `json:"traits,omitzero"`  // what it touches: see the Trait constants
 		Guards    []Verdict       `json:"guards,omitzero"`  // what the guard hooks said of it
+		Waits     bool            `json:"waits,omitzero"`   // for an agent, and does nothing else
 	}
 	// ApprovalRequested asks a person.
 	ApprovalRequested struct {

@@ -98,7 +98,7 @@ type Proposal struct {
 	Origin   string
 	Traits   []string
 	Guards   []Guarded
-	Waits    bool // asking again is no loop
+	Waits    bool // for an agent, and does nothing else: asking again is no loop
 	Last     bool // it runs after all others of its answer
 }
 
