@@ -28,14 +28,14 @@ type finding struct {
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "What works here: models, sandbox, servers, store, settings",
+		Short: "What works here: models, sandbox, servers, hooks, store, settings",
 		Long: `Looks at what Stave needs and says what is there and what would help: keys of providers, the sandbox levels
-this machine can build (each is entered once and tried), the data directory, the settings. It changes nothing and calls no provider.`,
+this machine can build (each is entered once and tried), MCP servers and hooks, the data directory, the settings. It changes nothing and calls no provider.`,
 		Example: "  stave doctor\n  stave doctor --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			var all []finding
-			for _, look := range []func() []finding{a.lookAtStore, a.lookAtSettings, a.lookAtModels, a.lookAtSandbox, a.lookAtServers} {
+			for _, look := range []func() []finding{a.lookAtStore, a.lookAtSettings, a.lookAtModels, a.lookAtSandbox, a.lookAtServers, a.lookAtHooks} {
 				all = append(all, look()...)
 			}
 			return a.tellFindings(all)
@@ -197,6 +197,30 @@ func (a *app) lookAtServers() []finding {
 	}
 	for _, n := range notes {
 		list = append(list, finding{What: "servers", Says: n})
+	}
+	return list
+}
+
+// lookAtHooks says whether each hook could be started. None is.
+func (a *app) lookAtHooks() []finding {
+	c, err := a.userConfig()
+	if err != nil {
+		return nil // said already
+	}
+	var list []finding
+	for _, h := range c.Hooks {
+		f := finding{What: "hook: " + h.Name, OK: true, Do: "repair it in " + configName + ": while it cannot run, no conversation begins"}
+		_, err := newHooks("", []config.Hook{h})
+		level, noWalls := levelOf(h.Sandbox, machineWalls)
+		switch {
+		case err != nil:
+			f.OK, f.Says = false, cause(err).Error()
+		case noWalls != nil || level != sandbox.Off && !machineWalls().Of(level).OK:
+			f.OK, f.Says, f.Do = false, "its walls cannot be built", moreWalls
+		default:
+			f.Says = h.Kind + ", " + strings.Join(h.Argv, " ") + ", walls: " + string(level)
+		}
+		list = append(list, f)
 	}
 	return list
 }
