@@ -76,7 +76,7 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	sed -E 's|^(.*)/[^/]*:func (.*)$$|\1 \2|' | \
 	while read -r dir target; do \
 		echo "fuzz: $$dir $$target"; \
-		go test "./$$dir" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		go test "./$$dir" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; \
 	done
 
 docs: ## draw the generated docs and golden files again
