@@ -230,7 +230,7 @@ func (r *runner) expect() {
 }
 
 // settled forgets a command whose result is durable: one of our own with the next
-// that starts, one that we took up at once. Nobody waits for that.
+// that starts, one that we took up at once, beside what goes on.
 func (r *runner) settled(c tool.Call, attempt int) {
 	if c.Tool != policy.ShellTool {
 		return

@@ -45,7 +45,7 @@ type actor struct {
 	running     map[world.Path]*running
 	free        *errand // what the goroutine of a job that ended does next; nil at other times
 	deadlines   map[world.Path]*time.Timer
-	waiters     []chan<- error // told when nothing is due or running
+	waiters     []chan<- error // told when nothing goes on by itself
 	drained     chan<- error   // told when nothing is running
 	transcripts map[world.Path]*world.Transcript
 	// survivors are runs that outlived the process before us, until they are taken

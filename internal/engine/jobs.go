@@ -22,7 +22,7 @@ type running struct {
 	cancel context.CancelFunc
 	limit  *time.Timer
 	// stands says that it does nothing itself: it waits for an agent, which works or
-	// waits for a person.
+	// waits for a person. Only the job knows which agent, so this cannot be derived.
 	stands bool
 }
 
